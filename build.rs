@@ -1,0 +1,2 @@
+//! Generates the protocol code.
+fn main() {}

@@ -1,0 +1,3 @@
+//! The `ringpath` binary.
+
+fn main() {}

@@ -1,0 +1,2 @@
+//! Integration tests, one binary.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr, missing_docs)]

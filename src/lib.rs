@@ -19,6 +19,7 @@
 pub mod id;
 pub mod plan;
 pub mod solver;
+pub mod switch;
 pub mod time;
 pub mod topology;
 pub mod units;

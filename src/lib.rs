@@ -17,6 +17,7 @@
 //! - No `unwrap`, `expect` or `panic` on anything that a file, a packet, a peer or a switch can influence.
 
 pub mod id;
+pub mod p4runtime;
 pub mod plan;
 pub mod solver;
 pub mod switch;

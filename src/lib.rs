@@ -20,6 +20,7 @@ pub mod id;
 pub mod p4runtime;
 pub mod plan;
 pub mod solver;
+pub mod switch;
 pub mod time;
 pub mod topology;
 pub mod units;

@@ -9,10 +9,7 @@
 use clap::{Parser, Subcommand};
 use std::io::Write;
 
-pub mod demo;
 pub mod exit;
-pub mod plan;
-pub mod simtest;
 
 pub use exit::Exit;
 
@@ -47,14 +44,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 a check said no.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run several jobs on an embedded leaf-spine fabric of P4 switches and compare policies.
-    Demo(demo::Args),
-    /// Plan paths and queues offline, with a lower bound.
-    Plan(plan::Args),
-    /// Run the controller against seeded faults and check its invariants after every event.
-    Simtest(simtest::Args),
-}
+pub enum Command {}
 
 /// Parses the process's arguments and runs; called by `main` only.
 #[must_use]
@@ -88,17 +78,16 @@ pub fn main() -> std::process::ExitCode {
 /// # Errors
 /// Whatever the command reports, with the chain of causes.
 pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    match command {
-        Command::Demo(args) => demo::run(&args, out),
-        Command::Plan(args) => plan::run(&args, out),
-        Command::Simtest(args) => simtest::run(&args, out),
-    }
+    let _ = out;
+    match command {}
 }
 
 fn init_logs(filter: &str) -> anyhow::Result<()> {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter)
-        .map_err(|error| exit::usage(format!("--log '{filter}': {error}; write for example 'info'")))?;
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).map_err(|error| {
+        exit::usage(format!("--log '{filter}': {error}; write for example 'info'"))
+    })?;
     // A second subscriber in one process (tests) keeps the first one.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     Ok(())
 }

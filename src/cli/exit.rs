@@ -47,7 +47,9 @@ pub fn of(error: &anyhow::Error) -> Exit {
 #[must_use]
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
     })
 }
 
@@ -76,13 +78,18 @@ mod tests {
     #[test]
     fn wrong_use_is_two_and_everything_else_one() {
         assert_eq!(of(&usage("no such flag".to_owned())), Exit::Usage);
-        assert_eq!(of(&usage("no such flag".to_owned()).context("while reading flags")), Exit::Usage);
+        assert_eq!(
+            of(&usage("no such flag".to_owned()).context("while reading flags")),
+            Exit::Usage
+        );
         assert_eq!(of(&anyhow::anyhow!("broken")), Exit::Failed);
     }
 
     #[test]
     fn the_chain_is_one_line_without_repeats() {
-        let error = Err::<(), _>(anyhow::anyhow!("no such file")).context("cannot read x.toml").unwrap_err();
+        let error = Err::<(), _>(anyhow::anyhow!("no such file"))
+            .context("cannot read x.toml")
+            .unwrap_err();
         assert_eq!(chain(&error), "cannot read x.toml: no such file");
     }
 

@@ -125,7 +125,7 @@ impl fmt::Display for Report {
         let base = self.baseline();
         let versus = base.map_or_else(|| "baseline".to_owned(), |row| row.name.clone());
         let mut table = Table::new();
-        table.load_preset(comfy_table::presets::UTF8_BORDERS_ONLY);
+        table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
         table.set_header([
             "policy".to_owned(),
             "comm ms".to_owned(),
@@ -174,7 +174,8 @@ impl Report {
             let alone = *self.contention_free.comm_ms_per_job.get(job)?;
             (alone > 0.0).then_some(ms / alone)
         });
-        let (sum, count) = ratios.fold((0.0, 0_u32), |(sum, count), ratio| (sum + ratio, count + 1));
+        let (sum, count) =
+            ratios.fold((0.0, 0_u32), |(sum, count), ratio| (sum + ratio, count + 1));
         sum / f64::from(count.max(1))
     }
 }

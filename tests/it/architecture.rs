@@ -27,25 +27,55 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("pipeline", &["topology", "plan", "p4runtime"][..]),
         ("switch", &["p4runtime"][..]),
         ("controller", &["topology", "workload", "plan", "solver", "p4runtime", "pipeline"][..]),
-        ("sim", &["topology", "workload", "plan", "solver", "p4runtime", "pipeline", "switch", "controller"][..]),
+        (
+            "sim",
+            &[
+                "topology",
+                "workload",
+                "plan",
+                "solver",
+                "p4runtime",
+                "pipeline",
+                "switch",
+                "controller",
+            ][..],
+        ),
         ("report", &[][..]),
         (
             "cli",
-            &["topology", "workload", "plan", "solver", "p4runtime", "pipeline", "switch", "controller", "sim", "report"][..],
+            &[
+                "topology",
+                "workload",
+                "plan",
+                "solver",
+                "p4runtime",
+                "pipeline",
+                "switch",
+                "controller",
+                "sim",
+                "report",
+            ][..],
         ),
     ])
 }
 
 /// Files that may use tokio or tonic: drivers, the client and server ends, the binary's edge.
-const ASYNC_ALLOWED: &[&str] =
-    &["src/p4runtime/client", "src/p4runtime/server", "src/p4runtime/proto", "src/sim/wire", "src/controller/driver", "src/cli"];
+const ASYNC_ALLOWED: &[&str] = &[
+    "src/p4runtime/client",
+    "src/p4runtime/server",
+    "src/p4runtime/proto",
+    "src/sim/wire",
+    "src/controller/driver",
+    "src/cli",
+];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn walk(dir: &Path, extension: &str, into: &mut Vec<PathBuf>) {
-    let mut entries: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entries: Vec<_> =
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
@@ -134,7 +164,9 @@ fn modules_import_only_what_the_architecture_allows() {
         };
         for name in crate_modules_named(&without_comments(without_tests(&text))) {
             let known = rules.contains_key(name.as_str());
-            let fine = name == module || ["id", "units", "time"].contains(&name.as_str()) || allowed.contains(&name.as_str());
+            let fine = name == module
+                || ["id", "units", "time"].contains(&name.as_str())
+                || allowed.contains(&name.as_str());
             if known && !fine {
                 wrong.push(format!("{path}: '{module}' must not know '{name}'"));
             }
@@ -198,11 +230,25 @@ fn functions(text: &str) -> Vec<(usize, usize)> {
     for (number, line) in text.lines().enumerate() {
         let indent = line.len() - line.trim_start().len();
         let trimmed = line.trim_start();
-        let starts = ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "async fn ", "pub async fn ", "const fn ", "pub const fn "]
-            .iter()
-            .any(|prefix| trimmed.starts_with(prefix));
+        let starts = [
+            "fn ",
+            "pub fn ",
+            "pub(crate) fn ",
+            "pub(super) fn ",
+            "async fn ",
+            "pub async fn ",
+            "const fn ",
+            "pub const fn ",
+        ]
+        .iter()
+        .any(|prefix| trimmed.starts_with(prefix));
         match open {
-            None if starts && !line.trim_end().ends_with(';') && !line.trim_end().ends_with('}') => open = Some((number, indent)),
+            None if starts
+                && !line.trim_end().ends_with(';')
+                && !line.trim_end().ends_with('}') =>
+            {
+                open = Some((number, indent))
+            }
             Some((first, column)) if indent == column && trimmed.starts_with('}') => {
                 found.push((first + 1, number - first + 1));
                 open = None;
@@ -225,13 +271,18 @@ fn files_and_functions_stay_short() {
             all += 1;
             long += usize::from(length > FUNCTION_LINES_AIM);
             if length > FUNCTION_LINES_MAX {
-                wrong.push(format!("{path}:{line}: a function of {length} lines, at most {FUNCTION_LINES_MAX}"));
+                wrong.push(format!(
+                    "{path}:{line}: a function of {length} lines, at most {FUNCTION_LINES_MAX}"
+                ));
             }
         }
     }
     let share = long as f64 / all.max(1) as f64;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(share <= LONG_FUNCTIONS_SHARE, "{long} of {all} functions pass {FUNCTION_LINES_AIM} lines");
+    assert!(
+        share <= LONG_FUNCTIONS_SHARE,
+        "{long} of {all} functions pass {FUNCTION_LINES_AIM} lines"
+    );
 }
 
 #[test]

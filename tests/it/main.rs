@@ -7,3 +7,5 @@
     clippy::print_stderr,
     missing_docs
 )]
+
+mod architecture;

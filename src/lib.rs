@@ -18,6 +18,7 @@
 
 pub mod id;
 pub mod plan;
+pub mod sim;
 pub mod solver;
 pub mod time;
 pub mod topology;

@@ -19,7 +19,9 @@
 pub mod id;
 pub mod p4runtime;
 pub mod plan;
+pub mod sim;
 pub mod solver;
+pub mod switch;
 pub mod time;
 pub mod topology;
 pub mod units;

@@ -21,6 +21,7 @@ pub mod id;
 pub mod p4runtime;
 pub mod plan;
 pub mod report;
+pub mod sim;
 pub mod solver;
 pub mod switch;
 pub mod time;

@@ -9,3 +9,4 @@
 )]
 
 mod architecture;
+mod p4runtime_proto;

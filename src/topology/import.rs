@@ -35,9 +35,8 @@ pub struct ImportError {
     pub line: u64,
     /// Column from 1; 0 when the whole line is meant.
     pub column: u64,
-    /// What, and what to do.
-    #[source]
-    pub problem: ImportProblem,
+    /// What, and what to do. The message above contains it whole, so it is no `source`.
+    pub problem: Box<ImportProblem>,
 }
 
 fn place(file: &str, line: u64, column: u64) -> String {

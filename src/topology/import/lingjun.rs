@@ -59,7 +59,12 @@ struct Row {
 /// # Errors
 /// [`ImportError`] with the line and the number of the column.
 pub fn lingjun(bytes: &[u8], file: &str, options: &Lingjun) -> Result<Imported, ImportError> {
-    let fail = |line, column, problem| ImportError { file: file.to_owned(), line, column, problem };
+    let fail = |line, column, problem| ImportError {
+        file: file.to_owned(),
+        line,
+        column,
+        problem: Box::new(problem),
+    };
     for (option, value) in [("uplinks", options.uplinks), ("core_uplinks", options.core_uplinks)] {
         if value == 0 {
             return Err(fail(0, 0, ImportProblem::ZeroOption { option }));

@@ -46,7 +46,12 @@ const MAX_MBPS: f64 = 1e8;
 /// # Errors
 /// [`ImportError`] with line and column of the element.
 pub fn p4utils(bytes: &[u8], file: &str, options: &P4Utils) -> Result<Imported, ImportError> {
-    let whole = |problem| ImportError { file: file.to_owned(), line: 0, column: 0, problem };
+    let whole = |problem| ImportError {
+        file: file.to_owned(),
+        line: 0,
+        column: 0,
+        problem: Box::new(problem),
+    };
     let text = std::str::from_utf8(bytes).map_err(|_| whole(ImportProblem::NotText))?;
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line() as u64, error.column() as u64);
@@ -55,7 +60,7 @@ pub fn p4utils(bytes: &[u8], file: &str, options: &P4Utils) -> Result<Imported, 
             file: file.to_owned(),
             line,
             column,
-            problem: ImportProblem::Json { message },
+            problem: Box::new(ImportProblem::Json { message }),
         }
     })?;
     let mut reader = Reader { text, file, options, prefix: None, assumed_rates: 0 };
@@ -97,7 +102,7 @@ impl<'a> Reader<'a> {
         let mut whole: Vec<Step<'_>> = self.prefix.map(Step::Key).into_iter().collect();
         whole.extend_from_slice(way);
         let (line, column) = locate(self.text, &whole);
-        ImportError { file: self.file.to_owned(), line, column, problem }
+        ImportError { file: self.file.to_owned(), line, column, problem: Box::new(problem) }
     }
 
     fn root(&mut self, value: &'a Value) -> Result<&'a Map<String, Value>, ImportError> {

@@ -47,7 +47,7 @@ const JOBS_PER_HOST: u32 = 2;
 pub fn default_scenario(seed: u64) -> Result<Scenario, ScenarioError> {
     let whole = |problem| ScenarioError {
         place: Place { file: "(default scenario)".into(), line: 0, column: 0 },
-        problem,
+        problem: Box::new(problem),
     };
     let topology = LeafSpine::new(4, 4, 4, BitRate(25_000_000_000))
         .build()

@@ -33,9 +33,8 @@ impl std::fmt::Display for Place {
 pub struct ScenarioError {
     /// Where.
     pub place: Place,
-    /// What, and what to do.
-    #[source]
-    pub problem: Problem,
+    /// What, and what to do. The message above contains it whole, so it is no `source`.
+    pub problem: Box<Problem>,
 }
 
 /// What is wrong; every variant says what to do.

@@ -264,10 +264,12 @@ fn workers(
         let wanted = "a number of workers or a list of hosts";
         return match entry.int(2, u64::from(u16::MAX)) {
             Ok(n) => Ok((Workers::Count(n as usize), Vec::new())),
-            Err(ScenarioError { place, problem: Problem::WrongType { key, found, .. } }) => {
-                Err(ScenarioError { place, problem: Problem::WrongType { key, found, wanted } })
+            Err(mut error) => {
+                if let Problem::WrongType { wanted: said, .. } = &mut *error.problem {
+                    *said = wanted;
+                }
+                Err(error)
             }
-            Err(error) => Err(error),
         };
     }
     let names = entry.list("a list of hosts")?;

@@ -8,10 +8,6 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-fn parsed(text: &str) -> Scenario {
-    parse(text, "s.toml", Path::new("."), Some(1)).unwrap_or_else(|error| panic!("{error}"))
-}
-
 #[test]
 fn the_default_scenario_is_the_example_file_for_every_seed() {
     let text = example("default.toml");

@@ -34,12 +34,15 @@ impl Source<'_> {
 
     /// An error at a byte range.
     pub(super) fn error(&self, span: &Range<usize>, problem: Problem) -> ScenarioError {
-        ScenarioError { place: self.place(span), problem }
+        ScenarioError { place: self.place(span), problem: Box::new(problem) }
     }
 
     /// An error about the whole file.
     pub(super) fn whole(&self, problem: Problem) -> ScenarioError {
-        ScenarioError { place: Place { file: self.file.to_owned(), line: 0, column: 0 }, problem }
+        ScenarioError {
+            place: Place { file: self.file.to_owned(), line: 0, column: 0 },
+            problem: Box::new(problem),
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 
 pub mod code;
 pub mod deparse;
+pub mod lookup;
 pub mod parse;
 pub mod phv;
 pub mod program;

@@ -17,3 +17,4 @@ pub mod parse;
 pub mod phv;
 pub mod program;
 pub mod state;
+pub mod traffic;

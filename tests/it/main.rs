@@ -7,3 +7,4 @@
     clippy::print_stderr,
     missing_docs
 )]
+mod p4runtime_proto;

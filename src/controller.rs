@@ -5,7 +5,6 @@
 //! virtual time, a driver over sockets). Must not know the switch's implementation.
 
 pub mod config;
-//CORE
 pub mod messages;
 pub mod outcome;
 pub mod rollout;

@@ -16,8 +16,8 @@
 //! - Every plan, membership and pipeline carries a generation number.
 //! - No `unwrap`, `expect` or `panic` on anything that a file, a packet, a peer or a switch can influence.
 
-pub mod controller;
 pub mod cli;
+pub mod controller;
 pub mod id;
 pub mod p4runtime;
 pub mod pipeline;

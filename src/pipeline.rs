@@ -78,10 +78,7 @@ impl Program {
             traffic_class: traffic_class::Table::resolve(index)?,
             arp: arp::Table::resolve(index)?,
             switch_config: switch_config::Table::resolve(index)?,
-            flip_register: index
-                .register("source_flip")
-                .ok()
-                .map(|register| register.names.id),
+            flip_register: index.register("source_flip").ok().map(|register| register.names.id),
         })
     }
 

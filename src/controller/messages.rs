@@ -1,7 +1,7 @@
 //! Everything that goes into and comes out of the core, in one place.
 //!
 //! ```text
-//!   CLI, API, agents ── SubmitJob, JobFinished, SetPolicy, Replan ──►┌──────┐──► Persist ──► store
+//!   CLI, API, agents ── SubmitJobs, JobFinished, SetPolicy, Replan ──►┌──────┐──► Persist ──► store
 //!   ports, probes ───── Link ───────────────────────────────────────►│      │──► OpenStream, Send, CloseStream, Call ──► switch
 //!   driver or sim ───── Boot, Timer ────────────────────────────────►│ core │──► Timer ──► driver or sim
 //!   switch ──────────── Reply, Stream, StreamEnded ─────────────────►│      │──► Notify ──► log, API, tests
@@ -78,13 +78,12 @@ pub enum Input {
     },
     /// A timer that the core set has come.
     Timer(TimerKey),
-    /// A job arrives. Ids are the submitter's; job and flow ids must be new, flows must belong to the job.
-    SubmitJob {
-        /// The job.
-        job: Job,
-        /// Its flows.
-        flows: Vec<Flow>,
-    },
+    /// Jobs arrive, planned together. Ids are the submitter's; job and flow ids must be new, flows must belong to their
+    /// job. Each job is accepted or refused on its own.
+    SubmitJobs(
+        /// Each job with its flows.
+        Vec<(Job, Vec<Flow>)>,
+    ),
     /// A job departs: its flows lose their entries.
     JobFinished {
         /// The job.

@@ -255,7 +255,10 @@ mod tests {
         let mut leg = leg(7);
         leg.change(Route { label: Label(2), queue: 5 }, false);
         let tag = leg.tag(200);
-        assert_eq!((tag.label, tag.queue, tag.old_label, tag.old_queue), (Label(2), 5, Label(1), 3));
+        assert_eq!(
+            (tag.label, tag.queue, tag.old_label, tag.old_queue),
+            (Label(2), 5, Label(1), 3)
+        );
         assert_eq!((tag.flip, tag.force, leg.stage), (0, false, Stage::Flipping));
         leg.force();
         assert!(leg.tag(200).force);
@@ -276,7 +279,10 @@ mod tests {
         leg.change(Route { label: Label(2), queue: 5 }, true);
         leg.rebase();
         let tag = leg.tag(200);
-        assert_eq!((tag.label, tag.old_label, tag.force, tag.epoch), (Label(2), Label(2), false, 1));
+        assert_eq!(
+            (tag.label, tag.old_label, tag.force, tag.epoch),
+            (Label(2), Label(2), false, 1)
+        );
         assert_eq!(leg.stage, Stage::Settled);
         assert_eq!(leg.freed_source().flip, 0);
     }

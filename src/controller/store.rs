@@ -26,9 +26,7 @@ pub use redb::RedbStore;
 pub const VERSION: u16 = 1;
 
 /// Names a record; the order of keys is the order of loading.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Key {
     /// The highest election epoch used.
@@ -171,7 +169,9 @@ pub enum StoreError {
         found: u16,
     },
     /// A record that cannot be decoded.
-    #[error("record {key} of the store cannot be read; restore the file from a copy, or start with an empty store")]
+    #[error(
+        "record {key} of the store cannot be read; restore the file from a copy, or start with an empty store"
+    )]
     Record {
         /// The record.
         key: String,

@@ -127,9 +127,7 @@ impl Table {
     fn key(&self, entry: &TableEntry) -> Result<Key, EntryError> {
         let parts = self.0.parts(entry)?;
         let field = |at: usize, name| match parts[at] {
-            Part::Is(value) => {
-                u32::try_from(value).map(Some).map_err(|_| self.0.wrong(name))
-            }
+            Part::Is(value) => u32::try_from(value).map(Some).map_err(|_| self.0.wrong(name)),
             Part::Any => Ok(None),
             Part::Prefix(..) => Err(self.0.wrong(name)),
         };

@@ -12,7 +12,7 @@ use crate::id::{HostId, PortNo, SwitchId};
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
 use crate::time::Span;
-use crate::topology::{FlowKey, Paths, Topology};
+use crate::topology::{FlowKey, LinkSet, Paths, Topology};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,8 +124,10 @@ pub struct Fabric<'a> {
     pub program: &'a Program,
     /// The cabling.
     pub topology: &'a Topology,
-    /// Candidate paths over the links that are up.
+    /// Candidate paths.
     pub paths: &'a Paths,
+    /// Links that carry nothing.
+    pub failed: &'a LinkSet,
     /// Labels, current and retired.
     pub labels: &'a Labels,
     /// Marks and thresholds.
@@ -314,7 +316,8 @@ fn next_hops(fabric: &Fabric<'_>, switch: SwitchId, leaf: SwitchId) -> Vec<PortN
     let trees = if is_leaf { own } else { &all };
     let node = topology.switch_node(switch);
     let links = trees.iter().filter_map(|tree| fabric.paths.next_link(leaf, *tree, node));
-    let ports: BTreeSet<PortNo> = links.map(|link| topology.link(link).from_port).collect();
+    let live = links.filter(|link| !fabric.failed.contains(*link));
+    let ports: BTreeSet<PortNo> = live.map(|link| topology.link(link).from_port).collect();
     ports.into_iter().collect()
 }
 

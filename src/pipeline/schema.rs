@@ -152,7 +152,8 @@ impl Schema {
     /// [`ProgramError`] names the first thing that is missing, of another kind or too narrow.
     pub fn resolve(index: &Index, spec: &Spec) -> Result<Self, ProgramError> {
         let table = index.table(spec.table).map_err(|e| missing("table", spec.table, &e))?;
-        let fields = spec.keys.iter().map(|key| field(table, spec.table, key)).collect::<Result<_, _>>()?;
+        let fields =
+            spec.keys.iter().map(|key| field(table, spec.table, key)).collect::<Result<_, _>>()?;
         let actions = spec
             .actions
             .iter()

@@ -24,9 +24,10 @@ impl RedbStore {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let database = Database::create(path).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { path: path.to_owned() },
-            error => {
-                StoreError::Open { path: path.to_owned(), source: Box::new(redb::Error::from(error)) }
-            }
+            error => StoreError::Open {
+                path: path.to_owned(),
+                source: Box::new(redb::Error::from(error)),
+            },
         })?;
         let store = Self { path: path.to_owned(), database };
         // A table exists from its first write transaction on; reading a fresh store must not fail.

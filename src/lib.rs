@@ -17,8 +17,11 @@
 //! - No `unwrap`, `expect` or `panic` on anything that a file, a packet, a peer or a switch can influence.
 
 pub mod id;
+pub mod p4runtime;
 pub mod plan;
+pub mod sim;
 pub mod solver;
+pub mod switch;
 pub mod time;
 pub mod topology;
 pub mod units;

@@ -12,11 +12,15 @@ use crate::units::BitRate;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
+mod build;
 pub mod generate;
 pub mod import;
 pub mod path;
+pub mod state;
 
-pub use path::{Path, PathError, Paths};
+pub use build::address;
+pub use path::{DEFAULT_MAX_PATHS, Path, PathError, Paths};
+pub use state::{LinkSet, LinkState};
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +97,18 @@ pub enum TopologyError {
         /// The address.
         ip: Ipv4Addr,
     },
+    /// Two hosts share an Ethernet address.
+    #[error(
+        "hosts '{first}' and '{second}' share the Ethernet address {mac}; give each host its own"
+    )]
+    DuplicateMac {
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+        /// The address, written as people write it.
+        mac: String,
+    },
     /// A cable names a node that does not exist.
     #[error("a cable names the node '{name}', which does not exist")]
     UnknownNode {
@@ -114,6 +130,24 @@ pub enum TopologyError {
         name: String,
         /// How many it has.
         cables: usize,
+    },
+    /// A cable between two hosts.
+    #[error("a cable joins the hosts '{a}' and '{b}'; hosts connect to switches only")]
+    HostToHost {
+        /// One end.
+        a: String,
+        /// The other end.
+        b: String,
+    },
+    /// A port number that no cable may have.
+    #[error("port {port} of '{name}' cannot carry a cable; ports of a switch are 1..={max}")]
+    PortRange {
+        /// The switch.
+        name: String,
+        /// The port.
+        port: PortNo,
+        /// Largest port.
+        max: u16,
     },
     /// A port used twice.
     #[error("port {port} of '{name}' is used by two cables")]

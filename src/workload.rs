@@ -12,6 +12,11 @@ use crate::topology::FlowKey;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
+mod flows;
+pub mod models;
+
+pub use flows::{FlowError, ROCE_PORT, flows};
+
 /// One data-parallel training job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {

@@ -9,7 +9,11 @@ use crate::workload::{Flow, Job};
 
 pub mod fluid;
 pub mod instance;
+pub mod objective;
+pub mod policy;
 pub mod rate;
+#[cfg(test)]
+pub(crate) mod tests;
 
 /// Everything a policy may look at.
 #[derive(Clone, Debug)]

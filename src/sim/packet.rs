@@ -70,6 +70,8 @@ pub enum NetEvent {
     CommStart(u32),
     /// A job's compute is done.
     ComputeEnd(u32),
+    /// A background source has another packet.
+    Offer(u32),
 }
 
 /// What happened to packets, by the hosts' own counting.
@@ -93,8 +95,14 @@ pub struct Traffic {
     pub control_sent: u64,
     /// Acknowledgements and probes that arrived.
     pub control_delivered: u64,
+    /// Packets of no job put on the wire.
+    pub background_sent: u64,
+    /// Packets of no job that arrived.
+    pub background_delivered: u64,
     /// Frames lost because a link was down.
     pub link_down: u64,
+    /// Frames for or from a host that has failed.
+    pub host_down: u64,
     /// Frames lost to drawn link errors.
     pub link_error: u64,
     /// Frames that a host could not read.

@@ -53,7 +53,7 @@ pub struct Iteration {
     pub comm_start: Time,
     /// Last byte of the AllReduce at the last rank.
     pub comm_end: Time,
-    /// Compute time of each rank.
+    /// Compute time of each rank at full speed, which is the useful work.
     pub compute: Span,
 }
 
@@ -85,6 +85,7 @@ pub struct JobRun {
     compute: Span,
     overlap: f64,
     jitter: f64,
+    pace: f64,
     iterations: u32,
     random: Pcg64,
     phase: Phase,
@@ -107,6 +108,7 @@ impl JobRun {
             compute: job.compute,
             overlap: job.overlap.clamp(0.0, 1.0),
             jitter: job.jitter.max(0.0),
+            pace: 1.0,
             iterations: job.iterations.max(1),
             random: stream(seed, "compute jitter", u64::from(job.id.0)),
             phase: Phase::Waiting,
@@ -137,6 +139,16 @@ impl JobRun {
         &self.history
     }
 
+    /// From the next iteration on the slowest rank computes at `pace` of its speed (above 0, at most 1), and all wait for it.
+    pub fn set_pace(&mut self, pace: f64) {
+        self.pace = pace.clamp(1e-3, 1.0);
+    }
+
+    /// Ends the job where it stands; the iteration under way does not count.
+    pub fn cancel(&mut self, now: Time) {
+        self.phase = Phase::Finished(now);
+    }
+
     /// Starts the first iteration.
     pub fn start(&mut self, now: Time) -> Begin {
         self.phase = Phase::Running;
@@ -146,9 +158,10 @@ impl JobRun {
 
     fn begin(&mut self, now: Time) -> Begin {
         let compute = Span::from_secs_f64(self.compute.as_secs_f64() * self.draw());
-        let before = Span::from_secs_f64(compute.as_secs_f64() * (1.0 - self.overlap));
+        let takes = Span::from_secs_f64(compute.as_secs_f64() / self.pace);
+        let before = Span::from_secs_f64(takes.as_secs_f64() * (1.0 - self.overlap));
         self.current = Iteration { comm_start: now + before, comm_end: Time::ZERO, compute };
-        self.compute_end = now + compute;
+        self.compute_end = now + takes;
         self.compute_done = false;
         self.comm_done = false;
         Begin { comm_at: now + before, compute_end: self.compute_end }

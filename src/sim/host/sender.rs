@@ -34,6 +34,7 @@ pub struct Sender {
     repeated_since_probe: bool,
     backoff: u32,
     deadline: Option<Time>,
+    stopped: bool,
     repeats: u64,
     timeouts: u64,
 }
@@ -98,11 +99,15 @@ impl Sender {
     /// Whether something can go out now.
     #[must_use]
     pub fn ready(&self, transport: &Transport) -> bool {
-        self.probe || !self.repeat.is_empty() || self.next < self.end(transport.window)
+        !self.stopped
+            && (self.probe || !self.repeat.is_empty() || self.next < self.end(transport.window))
     }
 
     /// Takes the next packet.
     pub fn transmit(&mut self, now: Time, transport: &Transport) -> Option<Transmit> {
+        if self.stopped {
+            return None;
+        }
         if self.probe {
             self.probe = false;
             self.repeated_since_probe = false;
@@ -161,7 +166,7 @@ impl Sender {
             }
             self.repeat.pop_front();
         }
-        self.deadline = (self.acked < self.high).then(|| now + transport.timeout);
+        self.deadline = (self.acked < self.high && !self.stopped).then(|| now + transport.timeout);
     }
 
     /// The receiver misses `expected..gap_end`. An answer to a probe is ignored if something was sent again after the probe.
@@ -177,7 +182,7 @@ impl Sender {
         }
         let gap_end = gap_end.min(self.high);
         self.backoff = 0;
-        if expected < self.high {
+        if expected < self.high && !self.stopped {
             self.deadline = Some(now + transport.timeout);
         }
         if expected >= gap_end {
@@ -194,6 +199,12 @@ impl Sender {
                 self.repeat.push_back((expected, gap_end));
             }
         }
+    }
+
+    /// Sends nothing more, not even again.
+    pub fn stop(&mut self) {
+        self.deadline = None;
+        self.stopped = true;
     }
 
     /// The deadline has passed: asks what has arrived. Returns whether a probe is to go out.

@@ -2,10 +2,12 @@
 //!
 //! In: events. Out: more events, counts. Must not know what a forwarder does inside.
 
+mod background;
 mod build;
 mod hosts;
 mod jobs;
 
+pub use background::Offer;
 pub use build::Setup;
 
 use super::link::End;
@@ -37,6 +39,7 @@ pub struct Net<F> {
     queue_pairs: FxHashMap<(u32, u32), u32>,
     traffic: Traffic,
     finished: Vec<JobId>,
+    background: Vec<background::Source>,
     errors: Option<LinkErrors>,
     digest: u64,
 }
@@ -53,6 +56,10 @@ struct HostState {
     address: Ipv4Addr,
     uplink: u32,
     nic: Nic,
+    /// Its interface is silent for good.
+    failed: bool,
+    /// Share of its computing speed.
+    pace: f64,
 }
 
 struct FlowState {
@@ -81,6 +88,7 @@ struct FlowState {
 
 struct JobState {
     run: JobRun,
+    ranks: Vec<HostId>,
     flows: Vec<u32>,
     /// Flows whose data of this iteration is not complete yet.
     open: u32,
@@ -104,6 +112,7 @@ impl<F: Forwarder> Net<F> {
             NetEvent::ReceiverTimer(flow) => self.receiver_timer(queue, now, flow),
             NetEvent::CommStart(job) => self.comm_start(queue, now, job),
             NetEvent::ComputeEnd(job) => self.compute_end(queue, now, job),
+            NetEvent::Offer(source) => self.offer(queue, now, source),
         }
     }
 
@@ -126,6 +135,7 @@ impl<F: Forwarder> Net<F> {
             NetEvent::ReceiverTimer(flow) => (5, u64::from(flow), 0),
             NetEvent::CommStart(job) => (6, u64::from(job), 0),
             NetEvent::ComputeEnd(job) => (7, u64::from(job), 0),
+            NetEvent::Offer(source) => (8, u64::from(source), 0),
         };
         self.digest = mix(mix(mix(self.digest, now.0), kind | a << 8), b);
     }

@@ -176,17 +176,16 @@ fn count(input: &ScaleInput<'_>, sigma: f64) -> u64 {
         .sum()
 }
 
-/// Rounding up to whole packets can pass the budget; then σ grows a little. When every message already is one packet, no
-/// σ keeps the budget and the last one tried stands.
+/// The smallest whole σ that keeps the budget. Rounding up to whole packets can pass it; then σ grows. When every message
+/// already is one packet, no σ keeps the budget and the last one tried stands.
 fn smallest(input: &ScaleInput<'_>, start: f64) -> f64 {
-    const STEP: f64 = 1.01;
-    const MAX_STEPS: u32 = 400; // a factor of 53
-    let mut sigma = start;
+    const MAX_STEPS: u32 = 1000;
+    let mut sigma = start.ceil();
     for _ in 0..MAX_STEPS {
         if count(input, sigma) <= input.packet_budget {
             break;
         }
-        sigma *= STEP;
+        sigma = (sigma * 1.002).max(sigma + 1.0).ceil();
     }
     sigma
 }

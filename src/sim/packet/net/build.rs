@@ -54,6 +54,7 @@ impl<F: Forwarder> Net<F> {
             queue_pairs: queue_pairs(setup.flows)?,
             traffic: Traffic::default(),
             finished: Vec::new(),
+            background: Vec::new(),
             errors: None,
             digest: 0,
             links,
@@ -101,6 +102,8 @@ fn hosts(setup: &Setup<'_>) -> Vec<HostState> {
         address: setup.topology.host_ip(host),
         uplink: setup.topology.uplink(host).0,
         nic: Nic::default(),
+        failed: false,
+        pace: 1.0,
     };
     setup.topology.hosts().map(host).collect()
 }
@@ -114,7 +117,12 @@ fn jobs(setup: &Setup<'_>) -> Vec<JobState> {
     }
     let pairs = setup.jobs.iter().zip(by_job);
     pairs
-        .map(|(job, flows)| JobState { run: JobRun::new(job, setup.seed), flows, open: 0 })
+        .map(|(job, flows)| JobState {
+            run: JobRun::new(job, setup.seed),
+            ranks: job.ranks.clone(),
+            flows,
+            open: 0,
+        })
         .collect()
 }
 

@@ -57,13 +57,17 @@ impl<F: Forwarder> Net<F> {
     }
 
     /// Puts the next frame on the wire if the interface is free.
-    fn pump<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, now: Time, host: u32) {
-        if self.hosts[host as usize].nic.busy {
+    pub(super) fn pump<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, now: Time, host: u32) {
+        let state = &self.hosts[host as usize];
+        if state.nic.busy || state.failed {
             return;
         }
         while let Some(turn) = self.hosts[host as usize].nic.turn() {
             let frame = match turn {
                 Turn::Control(flow) => self.control_frame(flow),
+                Turn::Data(flow) if flow as usize >= self.flows.len() => {
+                    self.background_frame(flow)
+                }
                 Turn::Data(flow) => self.data_frame(queue, now, flow),
             };
             if let Some((frame, len)) = frame {
@@ -205,13 +209,21 @@ impl<F: Forwarder> Net<F> {
         host: u32,
         handle: u32,
     ) {
+        if self.hosts[host as usize].failed {
+            self.traffic.host_down += 1;
+            return;
+        }
         let address = self.hosts[host as usize].address;
         let Some(frame) = Frame::parse(self.pool.frame(handle), address) else {
             self.traffic.unreadable += 1;
             return;
         };
         let Some(&flow) = self.queue_pairs.get(&(host, frame.queue_pair)) else {
-            self.traffic.unreadable += 1;
+            if self.is_background(host, frame.queue_pair) {
+                self.traffic.background_delivered += 1;
+            } else {
+                self.traffic.unreadable += 1;
+            }
             return;
         };
         let forward = matches!(frame.kind, Kind::Data | Kind::Probe);

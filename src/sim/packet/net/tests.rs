@@ -192,6 +192,7 @@ fn conserved(net: &Net<IdealSwitch>) {
             + traffic.duplicated
             + traffic.refused
             + traffic.control_delivered
+            + traffic.host_down
             + traffic.link_down
             + traffic.link_error
             + traffic.unreadable
@@ -350,4 +351,52 @@ fn flows_that_no_host_can_send_are_refused_with_their_number() {
         refuse(&|f| f[3].edge = 7),
         Some(SimError::BrokenRing { job: 0, channel: 0, flows: 4, ranks: 4 })
     );
+}
+
+#[test]
+fn background_traffic_takes_its_share_and_a_slow_host_holds_its_job_up() {
+    let case = Case::new(4, 2, &[&[0, 2]], 4_000_000);
+    let alone = case.run();
+    let (mut net, mut queue, _) = case.build();
+    let offer = Offer {
+        from: HostId(1),
+        to: HostId(3),
+        rate: BitRate(RATE.0 / 2),
+        until: Time(2_000_000_000),
+    };
+    net.start_background(&mut queue, Time::ZERO, &offer, ([1; 6], [3; 6]));
+    finish(&mut net, &mut queue);
+    let traffic = net.traffic();
+    assert!(traffic.background_delivered > 1000, "{traffic:?}");
+    assert_eq!(traffic.background_delivered, traffic.background_sent);
+    let (with, without) = (comm_ms(&net, 0), comm_ms(&alone, 0));
+    assert!(with > 1.1 * without, "{with} ms beside background, {without} ms alone");
+
+    let (mut net, mut queue, _) = case.build();
+    net.set_host_pace(HostId(2), 0.5);
+    finish(&mut net, &mut queue);
+    let iterations = |net: &Net<IdealSwitch>| net.job(JobId(0)).history().to_vec();
+    let (slow, fast) = (iterations(&net), iterations(&alone));
+    let gap = |it: &[crate::sim::ring::Iteration]| (it[2].comm_start - it[1].comm_end).0 as f64;
+    assert!((gap(&slow) / gap(&fast) - 2.0).abs() < 0.01, "compute takes twice as long");
+    assert_eq!(slow[2].compute, fast[2].compute, "and is the same work");
+}
+
+#[test]
+fn a_failed_host_ends_its_jobs_and_no_other() {
+    let case = Case::new(4, 2, &[&[0, 2], &[1, 3]], 1_000_000);
+    let (mut net, mut queue, _) = case.build();
+    let mut ended = Vec::new();
+    while let Some((now, event)) = queue.pop() {
+        if ended.is_empty() && now > Time(5_000_000) {
+            ended = net.fail_host(now, HostId(2));
+        }
+        net.handle(&mut queue, now, event);
+        assert!(now < Time(60_000_000_000), "senders of a dead job fall silent");
+    }
+    assert_eq!(ended, vec![JobId(0)]);
+    assert_eq!(net.job(JobId(1)).history().len(), 3);
+    assert!(net.job(JobId(0)).history().len() < 3);
+    assert!(net.traffic().host_down > 0);
+    conserved(&net);
 }

@@ -45,23 +45,41 @@ impl Draws {
         }
     }
 
-    /// Start phases uniform over each job's contention-free period (after the start it asks for), compute times normal
-    /// with the job's jitter. `purpose` keeps planning draws apart from judging draws.
+    /// Start phases uniform over each job's contention-free period, compute times normal with the job's jitter: what a
+    /// planner may assume. A start that the job asks for within its first period counts as a phase (and is drawn anew);
+    /// a later one is an arrival and is kept. `purpose` keeps planning draws apart from judging draws.
     #[must_use]
     pub fn random(instance: &Instance, seed: u64, purpose: &str, index: u64) -> Self {
         let first = Choice::first(instance.flows.len());
+        let mut draws = Self::jittered(instance, seed, purpose, index);
+        for (id, job) in instance.jobs.iter().enumerate() {
+            let mut random = crate::time::stream(seed ^ PHASE_SALT, purpose, stream_of(index, id));
+            let period = instance.period(id, instance.alone(&first, id));
+            let arrival = if job.start < period { 0.0 } else { job.start };
+            draws.start[id] = arrival + period * random.random::<f64>();
+        }
+        draws
+    }
+
+    /// Jobs start when they say, compute times normal with the job's jitter: the run that judges a plan.
+    #[must_use]
+    pub fn jittered(instance: &Instance, seed: u64, purpose: &str, index: u64) -> Self {
         let mut draws = Self::exact(instance);
         for (id, job) in instance.jobs.iter().enumerate() {
-            let stream = (index << 32) | id as u64;
-            let mut random = crate::time::stream(seed, purpose, stream);
-            let period = instance.period(id, instance.alone(&first, id));
-            draws.start[id] += period * random.random::<f64>();
+            let mut random = crate::time::stream(seed, purpose, stream_of(index, id));
             for compute in &mut draws.compute[id] {
                 *compute *= (1.0 + job.jitter * normal(&mut random)).max(LEAST_COMPUTE);
             }
         }
         draws
     }
+}
+
+/// Keeps the stream of start phases apart from that of compute times.
+const PHASE_SALT: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn stream_of(index: u64, job: usize) -> u64 {
+    (index << 32) | job as u64
 }
 
 /// A standard normal draw (Box & Muller 1958).

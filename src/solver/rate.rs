@@ -145,9 +145,9 @@ impl Layout {
 /// Relative slack within which two shares are the same: far above rounding, far below any real difference.
 const SAME: f64 = 1e-9;
 
-/// Rounds of handing out what a circle of waiting rings left over. Each round is maximal on its own, so that the
+/// Rounds of handing out what a circle of waiting rings left over. Each round fills at least one more link, and the
 /// second almost always finds nothing; the bound keeps the cost of the odd case small.
-const TOP_UP_ROUNDS: usize = 3;
+const TOP_UP_ROUNDS: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct LinkState {
@@ -217,14 +217,18 @@ impl RateModel {
             if exact {
                 break;
             }
-            self.waiting.clear();
-            self.waiting.extend(active.iter().filter(|&&u| !layout.demands(u as usize).is_empty()));
+            self.waiting.extend_from_slice(active);
+            let links = &self.links;
+            let room = |demand: &Demand| {
+                let link = demand.link as usize;
+                links[link].residual > SAME * capacity[link]
+            };
+            self.waiting.retain(|&unit| {
+                let demands = layout.demands(unit as usize);
+                !demands.is_empty() && demands.iter().all(room)
+            });
             self.recount(layout);
-            let before: f64 = self.waiting.iter().map(|&unit| rates[unit as usize]).sum();
-            exact = self.fill_mixed(layout, rates);
-            let after: f64 =
-                active.iter().map(|&unit| rates[unit as usize]).filter(|r| r.is_finite()).sum();
-            exact |= after - before <= SAME * after;
+            exact = self.waiting.is_empty() | self.fill_mixed(layout, rates);
         }
     }
 

@@ -15,8 +15,8 @@
 //! `sum M_{k,e} / B_e` of its links, then the sum, then the lowest index; the largest flow of a job goes first; t_j for
 //! step 1 is that of the hosts' links (paths are not chosen yet), for steps 2 and 3 that of the chosen paths; the
 //! closed form of k_j follows from the paper's example 1, which is a test; both jobs of the simulation start to
-//! communicate at 0 and it covers the least common multiple of the periods in whole milliseconds, at most 64
-//! iterations of the longer job; if the reference gains nothing, k_j is 1 when j gains nothing either and
+//! communicate at 0 and it covers one cycle of each order's pattern, or 64 iterations of the longer job if none repeats
+//! (the paper's windows hold transients, its example 2 nothing else); if the reference gains nothing, k_j is 1 when j gains nothing either and
 //! [`CORRECTION_MAX`] otherwise.
 
 use super::greedy;
@@ -30,7 +30,7 @@ mod correction;
 mod tests;
 
 pub use compress::{ORDERS, compress};
-pub use correction::{CORRECTION_MAX, Pulse, correction, network_seconds};
+pub use correction::{CORRECTION_MAX, Pulse, correction, network_seconds, network_shares};
 
 /// See the module.
 pub struct Crux;

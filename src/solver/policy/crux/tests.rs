@@ -9,6 +9,9 @@ fn worked_example_1_gives_the_papers_link_seconds_utilisation_and_k() {
     // Crux, section 4.2, example 1: window 12 s, both orders.
     assert_eq!(network_seconds(J1, J2, 12.0), [6.0, 3.0]);
     assert_eq!(network_seconds(J2, J1, 12.0), [6.0, 4.0]);
+    assert_eq!(network_shares(J1, J2), [0.5, 0.25]);
+    let [high, low] = network_shares(J2, J1);
+    assert!((high - 0.5).abs() < 1e-12 && (low - 1.0 / 3.0).abs() < 1e-12);
     assert!((correction(J1, J2) - 1.5).abs() < 1e-12);
     // Same GPUs: idle seconds 6 + 9 of 24 in the first order, that is 37.5 % busy; in the second 41.7 %. A job computes
     // whenever it does not hold or wait for the link.
@@ -47,6 +50,19 @@ fn compute_seconds_low(first: Pulse, second: Pulse, horizon: f64) -> f64 {
         }
     }
     sum
+}
+
+#[test]
+fn example_2_interleaves_by_itself_in_the_long_run() {
+    // Crux, section 4.2, example 2: communication starts at half of the compute. Whatever the order, J2 is idle for half
+    // of the time once the start is over, so neither gains by being first.
+    let (j1, j2) = (
+        Pulse { compute: 4.0, overlap: 0.5, comm: 1.0 },
+        Pulse { compute: 2.0, overlap: 0.5, comm: 3.0 },
+    );
+    let (one, two) = (network_shares(j1, j2), network_shares(j2, j1));
+    assert!((one[1] - 0.75).abs() < 1e-9 && (two[0] - 0.75).abs() < 1e-9, "{one:?} {two:?}");
+    assert_eq!(correction(j1, j2), 1.0);
 }
 
 #[test]

@@ -9,4 +9,5 @@
 )]
 
 mod architecture;
+mod p4_artifacts;
 mod p4runtime_proto;

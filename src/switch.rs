@@ -13,14 +13,18 @@
 pub mod code;
 pub mod config;
 pub mod deparse;
+pub mod device;
 pub mod lookup;
+pub mod memory;
 pub mod meter;
 pub mod parse;
 pub mod phv;
+pub mod profile;
 pub mod program;
 pub mod replication;
 pub mod state;
 pub mod stats;
+pub mod table;
 pub mod traffic;
 
 pub use config::{Clock, Config};

@@ -10,8 +10,13 @@
 //!                    State: tables, profiles, counters, meters, registers
 //! ```
 
+pub mod bits;
 pub mod code;
 pub mod deparse;
+pub mod exec;
+pub mod expr;
+pub mod hash;
+pub mod load;
 pub mod parse;
 pub mod phv;
 pub mod program;

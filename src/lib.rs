@@ -16,9 +16,14 @@
 //! - Every plan, membership and pipeline carries a generation number.
 //! - No `unwrap`, `expect` or `panic` on anything that a file, a packet, a peer or a switch can influence.
 
+pub mod cli;
+pub mod controller;
 pub mod id;
 pub mod p4runtime;
+pub mod pipeline;
 pub mod plan;
+pub mod report;
+pub mod sim;
 pub mod solver;
 pub mod switch;
 pub mod time;

@@ -9,6 +9,8 @@
 //! Must not know our own P4 program: every name and width comes from P4Info.
 
 pub mod device;
+pub mod p4info;
 pub mod proto;
 pub mod rpc;
+pub mod text;
 pub mod value;

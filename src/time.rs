@@ -108,7 +108,8 @@ pub fn stream(seed: u64, purpose: &str, index: u64) -> Pcg64 {
     let mut key = [0_u8; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..16].copy_from_slice(&hash.to_le_bytes());
-    key[16..24].copy_from_slice(&index.to_le_bytes());
+    // The second half selects the generator's increment, whose lowest bit is forced to 1: keep the index clear of it.
+    key[17..25].copy_from_slice(&index.to_le_bytes());
     Pcg64::from_seed(key)
 }
 

@@ -12,11 +12,16 @@ use crate::units::BitRate;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
+mod build;
 pub mod generate;
 pub mod import;
 pub mod path;
+pub mod state;
+pub mod suggest;
 
-pub use path::{Path, PathError, Paths};
+pub use build::address;
+pub use path::{DEFAULT_MAX_PATHS, Path, PathError, Paths};
+pub use state::{LinkSet, LinkState};
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +98,18 @@ pub enum TopologyError {
         /// The address.
         ip: Ipv4Addr,
     },
+    /// Two hosts share an Ethernet address.
+    #[error(
+        "hosts '{first}' and '{second}' share the Ethernet address {mac}; give each host its own"
+    )]
+    DuplicateMac {
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+        /// The address, written as people write it.
+        mac: String,
+    },
     /// A cable names a node that does not exist.
     #[error("a cable names the node '{name}', which does not exist")]
     UnknownNode {
@@ -115,6 +132,24 @@ pub enum TopologyError {
         /// How many it has.
         cables: usize,
     },
+    /// A cable between two hosts.
+    #[error("a cable joins the hosts '{a}' and '{b}'; hosts connect to switches only")]
+    HostToHost {
+        /// One end.
+        a: String,
+        /// The other end.
+        b: String,
+    },
+    /// A port number that no cable may have.
+    #[error("port {port} of '{name}' cannot carry a cable; ports of a switch are 1..={max}")]
+    PortRange {
+        /// The switch.
+        name: String,
+        /// The port.
+        port: PortNo,
+        /// Largest port.
+        max: u16,
+    },
     /// A port used twice.
     #[error("port {port} of '{name}' is used by two cables")]
     PortInUse {
@@ -131,6 +166,16 @@ pub enum TopologyError {
         /// Ports wanted.
         ports: usize,
         /// Ports available.
+        max: usize,
+    },
+    /// More switches than labels and tables are made for.
+    #[error(
+        "the fabric has {switches} switches; at most {max} are supported (16-bit labels are shared by all trees)"
+    )]
+    TooManySwitches {
+        /// Switches given.
+        switches: usize,
+        /// Most.
         max: usize,
     },
     /// A zero rate.
@@ -165,6 +210,10 @@ pub enum TopologyError {
 
 /// Ports 1..=`MAX_PORT` carry cables: 510 is the CPU port and 511 drops (BMv2 `--cpu-port`, `--drop-port`).
 pub const MAX_PORT: u16 = 509;
+
+/// Most switches of one fabric: 65,535 labels leave each of them 31 trees, and the table of next hops of the largest
+/// fabric stays below a few hundred megabytes.
+pub const MAX_SWITCHES: usize = 2048;
 
 /// A cable, as generators and importers describe it: both directions have the same rate and delay.
 #[derive(Clone, Debug, PartialEq, Eq)]

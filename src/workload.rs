@@ -12,6 +12,14 @@ use crate::topology::FlowKey;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
+mod flows;
+pub mod models;
+pub mod place;
+pub mod scenario;
+
+pub use flows::{FlowError, ROCE_PORT, edge_bytes, flows};
+pub use scenario::{Event, EventKind, Scenario, ScenarioError};
+
 /// One data-parallel training job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {

@@ -31,8 +31,10 @@ impl Refusal {
 ///
 /// The server checks requests against P4Info with the specification's codes before the device sees them: ids exist,
 /// values are canonical and fit, key and action are complete, priorities and roles are right, the caller is primary.
-/// The device refuses only what depends on its own state or abilities: `ALREADY_EXISTS`, `NOT_FOUND`,
-/// `RESOURCE_EXHAUSTED`, entries given by the program (`PERMISSION_DENIED`), `UNIMPLEMENTED`.
+/// Byte strings arrive in canonical form, matches in the order of the table's fields, parameters in the order of the
+/// action's. The device refuses only what depends on its own state or abilities: `ALREADY_EXISTS`, `NOT_FOUND`,
+/// `RESOURCE_EXHAUSTED`, entries given by the program (`PERMISSION_DENIED`), references that are missing or in use
+/// (`NOT_FOUND`, `FAILED_PRECONDITION`), `UNIMPLEMENTED`.
 pub trait Device: Send {
     /// The id that requests must carry.
     fn device_id(&self) -> u64;
@@ -48,7 +50,15 @@ pub trait Device: Send {
         config: &ForwardingPipelineConfig,
     ) -> Result<(), Refusal>;
 
-    /// Executes one checked update.
+    /// A device of the same kind and configuration without a program and without ports. The server tries a saved
+    /// program on it beside the running one (VERIFY_AND_SAVE, RECONCILE_AND_COMMIT, section 12).
+    #[must_use]
+    fn blank(&self) -> Self
+    where
+        Self: Sized;
+
+    /// Executes one checked update. A table entry's MODIFY without an action leaves the action as it is, except for
+    /// the default entry, which goes back to the program's.
     fn write(&mut self, now: Time, update: &Update) -> Result<(), Refusal>;
 
     /// Calls `emit` for every entity that fits the pattern `entity`, wildcards included, in an order that does not

@@ -69,8 +69,11 @@ const CRC64: Crc = Crc { width: 64, polynomial: 0x1b, start: 0, end: 0, reflecte
 /// Table of a reflected or plain CRC, aligned at the top of 64 bits when plain and at the bottom when reflected.
 const fn table(crc: Crc) -> [u64; 256] {
     let mut out = [0; 256];
-    let polynomial =
-        if crc.reflected { (crc.polynomial << (64 - crc.width)).reverse_bits() } else { crc.polynomial << (64 - crc.width) };
+    let polynomial = if crc.reflected {
+        (crc.polynomial << (64 - crc.width)).reverse_bits()
+    } else {
+        crc.polynomial << (64 - crc.width)
+    };
     let mut i = 0;
     while i < 256 {
         let mut r = if crc.reflected { i as u64 } else { (i as u64) << 56 };
@@ -170,7 +173,8 @@ mod tests {
     fn the_internet_checksum_of_a_correct_header_verifies() {
         // The header of RFC 1071's usual example, checksum 0xb861.
         let mut header = [
-            0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 0xc0, 0xa8, 0, 1, 0xc0, 0xa8, 0, 0xc7,
+            0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 0xc0, 0xa8, 0, 1, 0xc0, 0xa8, 0,
+            0xc7,
         ];
         assert_eq!(hash(Algorithm::Csum16, &header), 0xb861);
         header[10..12].copy_from_slice(&[0xb8, 0x61]);

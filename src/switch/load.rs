@@ -131,9 +131,7 @@ fn check_version(root: &Object<'_>) -> Read<()> {
     };
     let number = |i: usize| version.get(i).and_then(Value::as_u64);
     match (number(0), number(1)) {
-        (Some(major), Some(minor))
-            if major == NEWEST_VERSION.0 && minor <= NEWEST_VERSION.1 =>
-        {
+        (Some(major), Some(minor)) if major == NEWEST_VERSION.0 && minor <= NEWEST_VERSION.1 => {
             Ok(())
         }
         _ => Err(LoadError::Version {

@@ -7,8 +7,18 @@
 //! over all candidate paths to that leaf. In a leaf-spine a tree is a spine, in a fat-tree a core switch; for any
 //! other graph a greedy colouring assigns trees and refuses with the count when 2^16 labels are passed.
 
+use super::Topology;
 use crate::id::{HostId, LinkId, NodeId, SwitchId, TreeId};
 use serde::{Deserialize, Serialize};
+
+mod trees;
+
+/// Candidate paths per pair of leaves unless asked otherwise: all cores of an 8-port fat-tree, every spine of any
+/// fabric that fits one rack row; more candidates cost labels and search time and no longer spread load better.
+pub const DEFAULT_MAX_PATHS: usize = 16;
+
+/// Labels that a 16-bit field can carry; 0 means "no label".
+pub const MAX_LABELS: usize = 65_535;
 
 /// One route from source host to destination host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -56,6 +66,8 @@ pub struct Paths {
     pub(crate) next: Vec<Vec<Vec<Option<LinkId>>>>,
     /// `between[source leaf][sink leaf]`: trees on which a shortest candidate path exists, ascending.
     pub(crate) between: Vec<Vec<Vec<TreeId>>>,
+    /// Trees that exist because of the cabling alone; ids from here on are detours around failed links.
+    pub(crate) lasting: u32,
 }
 
 impl Paths {
@@ -79,7 +91,7 @@ impl Paths {
 
     /// The candidate paths from one host to another, ascending by tree. Empty only for `from == to`.
     #[must_use]
-    pub fn candidates(&self, topology: &super::Topology, from: HostId, to: HostId) -> Vec<Path> {
+    pub fn candidates(&self, topology: &Topology, from: HostId, to: HostId) -> Vec<Path> {
         if from == to {
             return Vec::new();
         }
@@ -88,14 +100,63 @@ impl Paths {
             .iter()
             .map(|&tree| {
                 let mut links = vec![topology.uplink(from)];
-                let mut node = topology.switch_node(source);
-                while let Some(link) = self.next_link(sink, tree, node) {
-                    links.push(link);
-                    node = topology.link(link).to;
-                }
+                links.extend(self.route(topology, source, sink, tree));
                 links.push(topology.downlink(to));
                 Path { tree, links }
             })
             .collect()
     }
+
+    /// Links from a leaf to a sink leaf on one tree; empty when they are the same, cut short when the tree does not
+    /// reach the source.
+    #[must_use]
+    pub fn route(
+        &self,
+        topology: &Topology,
+        source: SwitchId,
+        sink: SwitchId,
+        tree: TreeId,
+    ) -> Vec<LinkId> {
+        let mut links = Vec::new();
+        let mut node = topology.switch_node(source);
+        while let Some(link) = self.next_link(sink, tree, node) {
+            links.push(link);
+            node = topology.link(link).to;
+        }
+        links
+    }
+
+    /// The label of (sink leaf, tree), 1..=65535. Numbered tree by tree, so that detour trees added for a failure
+    /// take new numbers and shift none: a label's meaning must not change while packets carry it (docs/dataplane).
+    #[must_use]
+    pub fn label(&self, sink: SwitchId, tree: TreeId) -> u16 {
+        let label = 1 + tree.index() * self.next.len() + sink.index();
+        // `build` refuses fabrics with more labels than fit.
+        u16::try_from(label).unwrap_or(u16::MAX)
+    }
+
+    /// Trees that follow from the cabling alone, `0..lasting`: their labels never change. Larger ids are detours around
+    /// the failed links given to [`Paths::build`] and mean something else after the next failure.
+    #[must_use]
+    pub fn lasting_trees(&self) -> u32 {
+        self.lasting
+    }
+
+    /// Candidate paths of a fabric: for each pair of leaves all shortest routes, at most `max_paths` (at least 1) spread
+    /// evenly over the first hops. With failed links, trees keep the numbers and routes they have without failures,
+    /// pairs lose the trees that cross a failed link, and a pair that lost all of them gets the shortest live detours
+    /// on fresh trees.
+    ///
+    /// # Errors
+    /// [`PathError::TooManyLabels`]; [`PathError::Unreachable`] when failures cut two leaves with hosts apart.
+    pub fn build(
+        topology: &Topology,
+        failed: &super::LinkSet,
+        max_paths: usize,
+    ) -> Result<Self, PathError> {
+        trees::build(topology, failed, max_paths.max(1))
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,3 +7,6 @@
     clippy::print_stderr,
     missing_docs
 )]
+
+mod architecture;
+mod p4runtime_proto;

@@ -2,7 +2,10 @@
 
 use crate::switch::{
     code::Op,
-    exec::{CloneAsk, Machine, Stop, copy, headers::{Headers, take_limbs}},
+    exec::{
+        CloneAsk, Machine, Stop, copy,
+        headers::{Headers, take_limbs},
+    },
     phv::{FieldRef, HeaderNo},
     program::{CounterNo, MeterNo, RegisterNo},
     state::State,
@@ -112,14 +115,20 @@ impl<S: State> Machine<'_, S> {
                 let counted = self.state.count(CounterNo(n), self.slot(a), self.facts);
                 self.packet.faults.index += u64::from(!counted);
             }
-            Op::Meter { w, d, n, a } => match self.state.meter(MeterNo(n), self.slot(a), self.facts) {
-                Some(color) => {
-                    self.packet.phv.set(FieldRef { slot: d, width: w.into() }, color.into());
+            Op::Meter { w, d, n, a } => {
+                match self.state.meter(MeterNo(n), self.slot(a), self.facts) {
+                    Some(color) => {
+                        self.packet.phv.set(FieldRef { slot: d, width: w.into() }, color.into());
+                    }
+                    None => self.packet.faults.index += 1,
                 }
-                None => self.packet.faults.index += 1,
-            },
-            Op::RegisterRead { d, dw, n, a } => self.register_read(FieldRef { slot: d, width: dw }, n, a),
-            Op::RegisterWrite { n, a, b, bw } => self.register_write(n, a, FieldRef { slot: b, width: bw }),
+            }
+            Op::RegisterRead { d, dw, n, a } => {
+                self.register_read(FieldRef { slot: d, width: dw }, n, a)
+            }
+            Op::RegisterWrite { n, a, b, bw } => {
+                self.register_write(n, a, FieldRef { slot: b, width: bw })
+            }
             Op::Random { w, d, b, c } => {
                 let (low, high) = (self.slot(b), self.slot(c));
                 if low <= high {
@@ -181,7 +190,8 @@ impl<S: State> Machine<'_, S> {
         let range = self.cell(register, self.slot(index));
         let width = self.program.registers[register as usize].width;
         let top = FieldRef { slot: 0, width }.top_mask();
-        let Some(cell) = range.and_then(|range| self.state.cells(RegisterNo(register)).get_mut(range))
+        let Some(cell) =
+            range.and_then(|range| self.state.cells(RegisterNo(register)).get_mut(range))
         else {
             self.packet.faults.index += 1;
             return;
@@ -317,8 +327,7 @@ impl Headers<'_> {
         let (to, from) = (header(d), header(a));
         let (Some(x), Some(y)) = (to.varbit, from.varbit) else { return false };
         let length = self.slots[y.length as usize].min(x.max_bits.into());
-        let (target, source) =
-            (to.fields[x.field as usize].at, from.fields[y.field as usize].at);
+        let (target, source) = (to.fields[x.field as usize].at, from.fields[y.field as usize].at);
         copy(self.slots, target.slot, target.width, source.slot, source.width);
         self.slots[x.length as usize] = length;
         true

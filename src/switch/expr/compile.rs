@@ -259,9 +259,7 @@ impl Builder {
             Expr::Complement(a) => Expr::Complement(boxed(self, a)),
             Expr::Not(a) => Expr::Not(boxed(self, a)),
             Expr::Binary(op, a, b) => Expr::Binary(*op, boxed(self, a), boxed(self, b)),
-            Expr::Select(c, a, b) => {
-                Expr::Select(boxed(self, c), boxed(self, a), boxed(self, b))
-            }
+            Expr::Select(c, a, b) => Expr::Select(boxed(self, c), boxed(self, a), boxed(self, b)),
             Expr::Cast(cast, a, width) => Expr::Cast(*cast, boxed(self, a), *width),
             leaf => {
                 let (width, signed) = match leaf {
@@ -527,9 +525,7 @@ fn result_range(op: Binary, a: Range, b: Range) -> Option<Range> {
             Range::new(Some(0), hi)
         }
         Binary::And => match (a.natural(), b.natural()) {
-            (true, true) => {
-                Range::new(Some(0), a.hi.into_iter().chain(b.hi).min())
-            }
+            (true, true) => Range::new(Some(0), a.hi.into_iter().chain(b.hi).min()),
             (true, false) => Range::new(Some(0), a.hi),
             (false, true) => Range::new(Some(0), b.hi),
             (false, false) => signed_join(a, b),

@@ -23,7 +23,7 @@ pub fn read(slots: &[u64], at: FieldRef, signed: bool) -> BigInt {
 
 /// Stores the low bits of a number into a field (two's complement).
 pub fn write(slots: &mut [u64], at: FieldRef, value: &BigInt) {
-    let cut = value & (power(at.width) - 1);
+    let cut: BigInt = value & (power(at.width) - 1);
     let digits = cut.to_u64_digits().1;
     let limbs = &mut slots[at.slot as usize..at.slot as usize + at.limbs()];
     for (i, limb) in limbs.iter_mut().enumerate() {

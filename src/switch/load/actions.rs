@@ -83,12 +83,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Code of an action; jumps count primitives.
-    fn code(
-        &mut self,
-        object: &Object<'_>,
-        primitives: &[Value],
-        params: &[Param],
-    ) -> Read<u32> {
+    fn code(&mut self, object: &Object<'_>, primitives: &[Value], params: &[Param]) -> Read<u32> {
         let entry = self.builder.here();
         let mut starts = Vec::with_capacity(primitives.len() + 1);
         let mut jumps = Vec::new();
@@ -201,13 +196,23 @@ impl<'a> Loader<'a> {
                 self.builder.assign(&target, &value);
                 Ok(())
             }
-            "add_header" | "add_header_fast" | "remove_header" | "assign_header"
-            | "copy_header" | "assign_VL" | "push" | "pop" | "assign_union"
-            | "assign_header_stack" | "assign_union_stack" => self.header_primitive(call),
-            "register_read" | "register_write" | "count" | "execute_meter"
-            | "modify_field_with_hash_based_offset" | "modify_field_rng_uniform" => {
-                self.extern_primitive(call)
-            }
+            "add_header"
+            | "add_header_fast"
+            | "remove_header"
+            | "assign_header"
+            | "copy_header"
+            | "assign_VL"
+            | "push"
+            | "pop"
+            | "assign_union"
+            | "assign_header_stack"
+            | "assign_union_stack" => self.header_primitive(call),
+            "register_read"
+            | "register_write"
+            | "count"
+            | "execute_meter"
+            | "modify_field_with_hash_based_offset"
+            | "modify_field_rng_uniform" => self.extern_primitive(call),
             "log_msg" => self.log(call),
             "exit" => {
                 self.builder.emit(Op::Exit);

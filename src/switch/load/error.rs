@@ -52,9 +52,13 @@ pub enum LoadError {
         "{place}: `{name}` is {width} bits wide; widths from 1 to {limit} are supported, choose another type"
     )]
     Width { place: Place, name: String, width: i64, limit: u32 },
-    #[error("{place}: its fields total {bits} bits, not whole bytes; pad the header to a multiple of 8 bits")]
+    #[error(
+        "{place}: its fields total {bits} bits, not whole bytes; pad the header to a multiple of 8 bits"
+    )]
     HeaderNotBytes { place: Place, bits: u64 },
-    #[error("{place}: a header may have one variable-length field; `{name}` is the second, split the header")]
+    #[error(
+        "{place}: a header may have one variable-length field; `{name}` is the second, split the header"
+    )]
     SecondVarbit { place: Place, name: String },
     #[error("{place}: `{text}` is not a hexadecimal number; write it like 0x1f")]
     Hex { place: Place, text: String },
@@ -80,33 +84,39 @@ pub enum LoadError {
         "{place}: the expression is nested deeper than {limit}; split it with intermediate variables"
     )]
     TooDeep { place: Place, limit: usize },
-    #[error("{place}: jump to {target}, but the action has {length} statements; recompile the program")]
+    #[error(
+        "{place}: jump to {target}, but the action has {length} statements; recompile the program"
+    )]
     Jump { place: Place, target: i64, length: usize },
     #[error(
         "{place}: a transition value has {found} bytes where the key has {expected}; correct the constant's width"
     )]
     TransitionWidth { place: Place, expected: usize, found: usize },
-    #[error(
-        "{place}: value set `{set}` has {set_bits} bits, its key {key_bits}; make them equal"
-    )]
+    #[error("{place}: value set `{set}` has {set_bits} bits, its key {key_bits}; make them equal")]
     ValueSetWidth { place: Place, set: String, set_bits: u32, key_bits: u32 },
     #[error(
         "{place}: match type `{table}` does not cover its key field of type `{field}`; correct `match_type`"
     )]
     MatchType { place: Place, table: String, field: String },
-    #[error("{place}: the key has {count} lpm fields; at most one is possible, use ternary for the rest")]
+    #[error(
+        "{place}: the key has {count} lpm fields; at most one is possible, use ternary for the rest"
+    )]
     SecondLpm { place: Place, count: usize },
     #[error("{place}: action `{action}` is not among the table's actions; add it to `actions`")]
     ActionNotInTable { place: Place, action: String },
     #[error("{place}: action `{action}` takes {expected} values, not {found}; correct the entry")]
     ActionData { place: Place, action: String, expected: usize, found: usize },
-    #[error("{place}: entry {entry} has {found} match fields, the key has {expected}; correct the entry")]
+    #[error(
+        "{place}: entry {entry} has {found} match fields, the key has {expected}; correct the entry"
+    )]
     EntryKey { place: Place, entry: usize, expected: usize, found: usize },
     #[error("{place}: value `{text}` does not fit {width} bits; correct the entry")]
     Value { place: Place, text: String, width: u32 },
     #[error("{place}: the control flow comes back to it, which would never end; break the cycle")]
     Cycle { place: Place },
-    #[error("there is no {kind} `{name}`, which v1model needs; compile with p4c-bm2-ss --arch v1model")]
+    #[error(
+        "there is no {kind} `{name}`, which v1model needs; compile with p4c-bm2-ss --arch v1model"
+    )]
     NotV1model { kind: &'static str, name: &'static str },
     #[error("{place}: {what}: {found} is more than {limit}; make the program smaller")]
     TooMany { place: Place, what: &'static str, found: u64, limit: u64 },
@@ -114,6 +124,8 @@ pub enum LoadError {
         "{place}: `{left}` and `{right}` have different types; copy between instances of one type"
     )]
     TypeMismatch { place: Place, left: String, right: String },
-    #[error("{place}: table type `{table_type}` does not fit profile `{profile}`: {why}; correct `type`")]
+    #[error(
+        "{place}: table type `{table_type}` does not fit profile `{profile}`: {why}; correct `type`"
+    )]
     Profile { place: Place, table_type: String, profile: String, why: &'static str },
 }

@@ -65,9 +65,9 @@ fn header_type(object: &Object<'_>) -> Read<HeaderType> {
         }
         let signed = match field.get(2) {
             None => false,
-            Some(flag) => {
-                flag.as_bool().ok_or_else(|| object.wrong("fields", "[name, width, signed]", field))?
-            }
+            Some(flag) => flag
+                .as_bool()
+                .ok_or_else(|| object.wrong("fields", "[name, width, signed]", field))?,
         };
         if field.get(3).and_then(Value::as_bool) == Some(true) {
             return Err(object.unsupported("saturating field", name));
@@ -93,9 +93,8 @@ fn header_type(object: &Object<'_>) -> Read<HeaderType> {
 }
 
 fn width_of(object: &Object<'_>, name: &str, width: &Value) -> Read<u32> {
-    let bits = width
-        .as_i64()
-        .ok_or_else(|| object.wrong("fields", "[name, width, signed]", width))?;
+    let bits =
+        width.as_i64().ok_or_else(|| object.wrong("fields", "[name, width, signed]", width))?;
     u32::try_from(bits).ok().filter(|w| (1..=MAX_FIELD_BITS).contains(w)).ok_or_else(|| {
         LoadError::Width {
             place: object.place.clone(),
@@ -233,10 +232,8 @@ fn place_fields(
         let (mut bits, mut offset) = (0_u64, 0_u32);
         let mut wire = Vec::new();
         for (i, field) in header_type.fields.iter().enumerate() {
-            let at = FieldRef {
-                slot: slots.take(root, field.width.div_ceil(64))?,
-                width: field.width,
-            };
+            let at =
+                FieldRef { slot: slots.take(root, field.width.div_ceil(64))?, width: field.width };
             if header_type.varbit == Some(i) {
                 let length = slots.take(root, 1)?;
                 header.varbit = Some(VarBit { field: i as u32, max_bits: field.width, length });
@@ -297,12 +294,7 @@ fn stacks(root: &Object<'_>, layout: &mut Layout, ids: &Ids, slots: &mut Slots) 
     Ok(())
 }
 
-fn unions(
-    root: &Object<'_>,
-    types: &Types<'_>,
-    layout: &mut Layout,
-    ids: &mut Ids,
-) -> Read<()> {
+fn unions(root: &Object<'_>, types: &Types<'_>, layout: &mut Layout, ids: &mut Ids) -> Read<()> {
     for json in root.list_or_empty("header_unions")? {
         let object = Object::named(json, "header union");
         let type_name = object.text("union_type")?;

@@ -29,7 +29,9 @@ enum Destination {
 impl Destination {
     fn sample(&self) -> HeaderNo {
         match self {
-            Destination::Header(h) | Destination::Stack(_, h) | Destination::UnionStack(_, _, h) => *h,
+            Destination::Header(h)
+            | Destination::Stack(_, h)
+            | Destination::UnionStack(_, _, h) => *h,
         }
     }
 }
@@ -115,9 +117,7 @@ impl<'a> Loader<'a> {
     ) -> Read<Transition> {
         let next = match o.text_or_null("next_state")? {
             None => None,
-            Some(name) => {
-                Some(*states.get(name).ok_or_else(|| o.unknown("parser state", name))?)
-            }
+            Some(name) => Some(*states.get(name).ok_or_else(|| o.unknown("parser state", name))?),
         };
         let kind = o.text_or_null("type")?.unwrap_or("hexstr");
         let value = o.text_or_null("value")?;

@@ -142,7 +142,8 @@ impl<'a> Loader<'a> {
                 None => None,
                 Some(json) => {
                     let selector = p.part(json);
-                    let calculation = self.calculation(&selector, &format!("selector of {name}"))?;
+                    let calculation =
+                        self.calculation(&selector, &format!("selector of {name}"))?;
                     Some(calculation)
                 }
             };

@@ -41,10 +41,7 @@ impl<'a> Object<'a> {
     /// A named element, e.g. `table`.
     pub fn named(json: &'a Value, kind: &str) -> Self {
         let name = json.get("name").and_then(Value::as_str).unwrap_or("?");
-        Self {
-            json,
-            place: Place { element: format!("{kind} `{name}`"), source: source_of(json) },
-        }
+        Self { json, place: Place { element: format!("{kind} `{name}`"), source: source_of(json) } }
     }
 
     /// A part of this element: keeps the element's name, takes the part's source position if it has one.

@@ -49,7 +49,8 @@ impl<'a> Loader<'a> {
         self.registers()?;
         for json in self.root.list_or_empty("parse_vsets")? {
             let o = Object::named(json, "value set");
-            let name = insert(&mut self.names.value_sets, &o, "value set", self.program.value_sets.len())?;
+            let name =
+                insert(&mut self.names.value_sets, &o, "value set", self.program.value_sets.len())?;
             let width = o.number("compressed_bitwidth")?;
             let max_size = match o.optional("max_size") {
                 Some(_) => o.number("max_size")?,
@@ -96,7 +97,12 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    fn cells(&self, o: &Object<'_>, what: &'static str, sizes: impl Iterator<Item = u64>) -> Read<()> {
+    fn cells(
+        &self,
+        o: &Object<'_>,
+        what: &'static str,
+        sizes: impl Iterator<Item = u64>,
+    ) -> Read<()> {
         o.at_most(what, sizes.fold(0, u64::saturating_add), MAX_CELLS)
     }
 
@@ -134,7 +140,8 @@ impl<'a> Loader<'a> {
                 "packets" => false,
                 other => return Err(o.unsupported("meter type", other)),
             };
-            let rates = if o.optional("rate_count").is_some() { o.number("rate_count")? } else { 2 };
+            let rates =
+                if o.optional("rate_count").is_some() { o.number("rate_count")? } else { 2 };
             self.program.meters.push(Meter { name, size, bytes, rates, table: None });
             self.cells(&o, "meter cells", self.program.meters.iter().map(|m| m.size.into()))?;
         }
@@ -144,7 +151,8 @@ impl<'a> Loader<'a> {
     fn registers(&mut self) -> Read<()> {
         for json in self.root.list_or_empty("register_arrays")? {
             let o = Object::named(json, "register");
-            let name = insert(&mut self.names.registers, &o, "register", self.program.registers.len())?;
+            let name =
+                insert(&mut self.names.registers, &o, "register", self.program.registers.len())?;
             let (size, width) = (o.number("size")?, o.number("bitwidth")?);
             if !(1..=MAX_FIELD_BITS).contains(&width) {
                 let (place, limit) = (o.place.clone(), MAX_FIELD_BITS);
@@ -176,7 +184,12 @@ impl<'a> Loader<'a> {
         Ok(lists)
     }
 
-    fn list_element(&mut self, o: &Object<'_>, json: &Value, fields: &mut Vec<FieldRef>) -> Read<()> {
+    fn list_element(
+        &mut self,
+        o: &Object<'_>,
+        json: &Value,
+        fields: &mut Vec<FieldRef>,
+    ) -> Read<()> {
         let value = json.get("value").unwrap_or(&Value::Null);
         match json.get("type").and_then(Value::as_str).unwrap_or("?") {
             "field" => fields.push(self.field_at(o, value)?.0),
@@ -203,7 +216,8 @@ impl<'a> Loader<'a> {
     /// Adds `{algo, input}` to the program's calculations and gives its position.
     pub(super) fn calculation(&mut self, o: &Object<'_>, name: &str) -> Read<u32> {
         let algorithm = o.text("algo")?;
-        let algorithm = algorithm.parse().map_err(|()| o.unsupported("hash algorithm", algorithm))?;
+        let algorithm =
+            algorithm.parse().map_err(|()| o.unsupported("hash algorithm", algorithm))?;
         let mut inputs = Vec::new();
         for json in o.list("input")? {
             inputs.push(self.input(o, json)?);
@@ -252,11 +266,8 @@ impl<'a> Loader<'a> {
             }
             let (target, _, header) = self.field_at(&o, o.get("target")?)?;
             let name = o.text("calculation")?;
-            let calculation = *self
-                .names
-                .calculations
-                .get(name)
-                .ok_or_else(|| o.unknown("calculation", name))?;
+            let calculation =
+                *self.names.calculations.get(name).ok_or_else(|| o.unknown("calculation", name))?;
             let condition = match o.optional("if_cond") {
                 None => None,
                 Some(json) => {

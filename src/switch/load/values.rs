@@ -264,7 +264,8 @@ impl Loader<'_> {
                 self.access(header, i).map(Operand::Number).ok_or_else(unknown)
             }
             ("access_union_header", Operand::Union(union)) => {
-                let members = &self.builder.layout.unions[self.sample_union(&union).index()].members;
+                let members =
+                    &self.builder.layout.unions[self.sample_union(&union).index()].members;
                 let (_, header) = members.get(i as usize).ok_or_else(unknown)?;
                 Ok(Operand::Header(match union {
                     UnionExpr::Known(_) => HeaderExpr::Known(*header),
@@ -391,8 +392,7 @@ impl Loader<'_> {
         let Some((binary, swap)) = arithmetic_operator(op) else { return Ok(None) };
         let (a, b) = if swap { (b.clone(), a.clone()) } else { (a.clone(), b.clone()) };
         let result = Expr::binary(binary, a, b);
-        let comparison =
-            matches!(binary, Binary::Eq | Binary::Ne | Binary::Less | Binary::LessEq);
+        let comparison = matches!(binary, Binary::Eq | Binary::Ne | Binary::Less | Binary::LessEq);
         Ok(Some(if comparison { Operand::Truth(result) } else { Operand::Number(result) }))
     }
 }

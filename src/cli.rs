@@ -1,0 +1,93 @@
+//! The command line: one file per command, each thin.
+//!
+//! In: arguments, files. Out: text or JSON on standard output, progress and errors on standard error, an [`Exit`]. Must not
+//! know how anything is decided: it calls the library and prints values.
+//!
+//! Habits kept everywhere: `-o json` is stable and documented, tables are for people; progress goes to standard error only;
+//! a closed pipe is success; errors say what, where, why and what to do.
+
+use clap::{Parser, Subcommand};
+use std::io::Write;
+
+pub mod exit;
+
+pub use exit::Exit;
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// A table for people.
+    #[default]
+    Table,
+    /// JSON for programs; its keys are documented in `docs/cli.md` and stable.
+    Json,
+}
+
+/// Schedules Ring-AllReduce traffic of many training jobs on P4 switches.
+#[derive(Debug, Parser)]
+#[command(name = "ringpath", version, about, propagate_version = true, after_help = AFTER_HELP)]
+pub struct Cli {
+    /// Log filter, as in `info` or `ringpath::controller=debug`; logs go to standard error.
+    #[arg(long, global = true, env = "RINGPATH_LOG", default_value = "warn")]
+    pub log: String,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const AFTER_HELP: &str = "Examples:
+  ringpath demo                       compare policies on an embedded fabric of P4 switches
+  ringpath plan examples/scenarios/default.toml --solver joint -o json
+  ringpath simtest --seeds 200        run the controller against faults
+
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 a check said no.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {}
+
+/// Parses the process's arguments and runs; called by `main` only.
+#[must_use]
+pub fn main() -> std::process::ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let wrong_use = error.use_stderr();
+            // Help and version are answers, not errors. A closed pipe while printing them is nobody's problem.
+            let _ = error.print();
+            return if wrong_use { Exit::Usage.into() } else { Exit::Done.into() };
+        }
+    };
+    let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+    let result = init_logs(&cli.log).and_then(|()| run(cli.command, &mut stdout));
+    let result = result.and_then(|exit| Ok(stdout.flush().map(|()| exit)?));
+    match result {
+        Ok(exit) => exit.into(),
+        Err(error) if exit::is_closed_pipe(&error) => Exit::Done.into(),
+        Err(error) => {
+            let exit = exit::of(&error);
+            // Standard error itself may be closed; then the exit code has to do.
+            let _ = writeln!(std::io::stderr(), "error: {}", exit::chain(&error));
+            exit.into()
+        }
+    }
+}
+
+/// Runs one command, writing its result to `out`.
+///
+/// # Errors
+/// Whatever the command reports, with the chain of causes.
+pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let _ = out;
+    match command {}
+}
+
+fn init_logs(filter: &str) -> anyhow::Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).map_err(|error| {
+        exit::usage(format!("--log '{filter}': {error}; write for example 'info'"))
+    })?;
+    // A second subscriber in one process (tests) keeps the first one.
+    let _ =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Finding objects by what people call them.
+//! In: a name and a list. Out: the one object meant, or an error that names the nearest. Must not know kinds.
+
+use super::{Kind, Names};
+
+/// Names listed in a message at most, so that it stays readable.
+const LISTED_MAX: usize = 5;
+
+/// Why a name means nothing, or too much.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    /// Nothing is called that.
+    #[error("no {kind} is called '{name}'{}{}", .inside, suggest(.near))]
+    Unknown {
+        /// What was looked for, in words.
+        kind: &'static str,
+        /// The name as given.
+        name: String,
+        /// " in table 'x'", or empty.
+        inside: String,
+        /// The names most like it, nearest first; may be empty.
+        near: Vec<String>,
+    },
+    /// A suffix that several names have.
+    #[error("'{name}' could be any of the {kind}s {}; write more of the name", .candidates.join(", "))]
+    Ambiguous {
+        /// What was looked for, in words.
+        kind: &'static str,
+        /// The name as given.
+        name: String,
+        /// Full names that end so.
+        candidates: Vec<String>,
+    },
+}
+
+fn suggest(near: &[String]) -> String {
+    match near {
+        [] => String::new(),
+        names => format!("; did you mean {}?", names.join(" or ")),
+    }
+}
+
+/// Finds an object by full name, else alias, else suffix of the full name that starts after a dot.
+pub(super) fn object<'a, T>(
+    kind: Kind,
+    name: &str,
+    list: &'a [T],
+    names: impl Fn(&T) -> &Names,
+) -> Result<&'a T, LookupError> {
+    if let Some(found) = list.iter().find(|object| names(object).name == name) {
+        return Ok(found);
+    }
+    if let Some(found) = list.iter().find(|object| names(object).alias == name) {
+        return Ok(found);
+    }
+    let ends = |full: &str| {
+        full.strip_suffix(name).is_some_and(|front| front.ends_with('.')) && !name.is_empty()
+    };
+    let hits: Vec<&T> = list.iter().filter(|object| ends(&names(object).name)).collect();
+    match hits.as_slice() {
+        [one] => Ok(one),
+        [] => Err(LookupError::Unknown {
+            kind: kind.words(),
+            name: name.to_owned(),
+            inside: String::new(),
+            near: nearest(
+                name,
+                list.iter().flat_map(|object| {
+                    let names = names(object);
+                    let last = names.name.rsplit('.').next().unwrap_or_default();
+                    // Whichever short form exists is what a person would type.
+                    [if names.alias.is_empty() { last } else { names.alias.as_str() }]
+                }),
+            ),
+        }),
+        many => Err(LookupError::Ambiguous {
+            kind: kind.words(),
+            name: name.to_owned(),
+            candidates: many.iter().map(|object| names(object).name.clone()).collect(),
+        }),
+    }
+}
+
+/// Finds a field or parameter of `owner` by its exact name.
+pub(super) fn member<'a, T>(
+    kind: &'static str,
+    owner: &str,
+    name: &str,
+    list: &'a [T],
+    name_of: impl Fn(&T) -> &String,
+) -> Result<&'a T, LookupError> {
+    list.iter().find(|member| name_of(member) == name).ok_or_else(|| LookupError::Unknown {
+        kind,
+        name: name.to_owned(),
+        inside: format!(" in '{owner}'"),
+        near: nearest(name, list.iter().map(|member| name_of(member).as_str())),
+    })
+}
+
+/// The names within a third of the length of `name` in edits, nearest first, or those that contain it.
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let wanted = name.rsplit('.').next().unwrap_or(name).to_lowercase();
+    let limit = (wanted.chars().count() / 3).max(1);
+    let mut scored: Vec<(usize, &str)> = names
+        .filter_map(|candidate| {
+            let lower = candidate.to_lowercase();
+            let edits = edits(&wanted, &lower);
+            let contains = wanted.len() >= 3
+                && (lower.contains(&wanted) || lower.len() >= 3 && wanted.contains(&lower));
+            (edits <= limit || contains).then_some((edits, candidate))
+        })
+        .collect();
+    scored.sort_unstable();
+    scored.dedup();
+    scored.into_iter().take(LISTED_MAX).map(|(_, name)| format!("'{name}'")).collect()
+}
+
+/// Least number of insertions, deletions and replacements between two words.
+fn edits(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[right.len()]
+}

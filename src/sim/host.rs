@@ -1,0 +1,58 @@
+//! A host's network stack: RoCEv2-like frames, a window transport, one NIC.
+//!
+//! In: how far a flow may send (the ring decides), frames from the wire. Out: frames, and how many packets have
+//! arrived in order. Must not know: switches, labels, queues, plans, or what the bytes are for.
+//!
+//! The transport follows the reliable-connection service of RoCEv2 (IBTA, annex A17): 24-bit packet sequence numbers,
+//! acknowledgements for a group of packets, a NAK that names the first missing packet. Two ways to recover:
+//! *selective* (default; the receiver keeps what came early, the sender repeats what is proven missing) and
+//! *go-back-N* (the receiver throws away what came early, the sender starts again at the gap).
+//!
+//! A time-out never repeats data by itself. Under strict priority a packet may wait for a very long time without being
+//! lost, so the sender sends a probe without payload in the wake of the data. The receiver answers with what it has,
+//! and only what is missing then is sent again.
+
+pub mod frame;
+pub mod nic;
+pub mod receiver;
+pub mod sender;
+
+pub use frame::{Frame, Kind, Template};
+pub use nic::Nic;
+pub use receiver::{Arrival, Receiver};
+pub use sender::{Sender, Transmit};
+
+use crate::time::Span;
+
+/// How lost packets come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Recovery {
+    /// Keep early packets, repeat only the missing ones.
+    #[default]
+    Selective,
+    /// Drop early packets, repeat everything from the gap.
+    GoBackN,
+}
+
+/// Constants of the transport, the same for all flows of a run. Counts are packets of full size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transport {
+    /// Payload bytes of a full packet.
+    pub payload: u32,
+    /// Packets in flight per flow, at most [`MAX_WINDOW`].
+    pub window: u32,
+    /// The receiver acknowledges every so many packets and the last of a message; less than the window.
+    pub ack_every: u32,
+    /// How lost packets come back.
+    pub recovery: Recovery,
+    /// Silence after which the sender probes; doubles while nothing answers.
+    pub timeout: Span,
+    /// How long a selective receiver waits before it calls an early packet the proof of a loss. A forced flip lets new
+    /// packets overtake old ones; what comes within this time is late, not lost.
+    pub reorder_wait: Span,
+}
+
+/// Largest window: the receiver's map of early packets has so many bits.
+pub const MAX_WINDOW: u32 = 512;
+/// A time-out doubles at most so often, so that a repaired path is found within 64 time-outs.
+pub const MAX_BACKOFF: u32 = 6;

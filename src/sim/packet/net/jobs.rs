@@ -1,0 +1,134 @@
+//! What jobs do: compute, hand their gradients to the transport, wait for each other.
+
+use super::{JobState, Net};
+use crate::id::{HostId, JobId};
+use crate::sim::packet::{Forwarder, NetEvent};
+use crate::sim::queue::Queue;
+use crate::sim::ring::{Begin, Phase};
+use crate::time::Time;
+
+impl<F: Forwarder> Net<F> {
+    /// Starts a job's first iteration.
+    pub fn start_job<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, now: Time, job: JobId) {
+        let begin = self.jobs[job.index()].run.start(now);
+        Self::begin(queue, job.0, begin);
+    }
+
+    /// From its next iteration on, a job waits for a host that computes at `pace` of its speed (1: full speed again).
+    pub fn set_host_pace(&mut self, host: HostId, pace: f64) {
+        self.hosts[host.index()].pace = pace;
+        for job in &mut self.jobs {
+            if job.ranks.contains(&host) {
+                let paces = job.ranks.iter().map(|rank| self.hosts[rank.index()].pace);
+                job.run.set_pace(paces.fold(1.0, f64::min));
+            }
+        }
+    }
+
+    /// A host's interface falls silent for good. Its jobs cannot go on: they end here, unfinished, and are returned.
+    pub fn fail_host(&mut self, now: Time, host: HostId) -> Vec<JobId> {
+        self.hosts[host.index()].failed = true;
+        let hit = |job: &&JobState| job.ranks.contains(&host);
+        let jobs: Vec<JobId> = self.jobs.iter().filter(hit).map(|job| job.run.id).collect();
+        jobs.into_iter().filter(|job| self.cancel_job(now, *job)).collect()
+    }
+
+    /// Ends a job where it stands; packets under way still arrive. Returns whether it was not finished before.
+    pub fn cancel_job(&mut self, now: Time, job: JobId) -> bool {
+        let state = &mut self.jobs[job.index()];
+        if matches!(state.run.phase(), Phase::Finished(_)) {
+            return false;
+        }
+        state.run.cancel(now);
+        for flow in &state.flows {
+            let state = &mut self.flows[*flow as usize];
+            state.sender.stop();
+        }
+        true
+    }
+
+    fn begin<E: From<NetEvent>>(queue: &mut Queue<E>, job: u32, begin: Begin) {
+        queue.push(begin.comm_at, NetEvent::CommStart(job).into());
+        queue.push(begin.compute_end, NetEvent::ComputeEnd(job).into());
+    }
+
+    pub(super) fn compute_end<E: From<NetEvent>>(
+        &mut self,
+        queue: &mut Queue<E>,
+        now: Time,
+        job: u32,
+    ) {
+        let next = self.jobs[job as usize].run.compute_done(now);
+        self.turn(queue, job, next);
+    }
+
+    fn turn<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, job: u32, next: Option<Begin>) {
+        match next {
+            Some(begin) => Self::begin(queue, job, begin),
+            None => {
+                let run = &self.jobs[job as usize].run;
+                if matches!(run.phase(), Phase::Finished(at) if at == queue.now())
+                    && !self.finished.contains(&run.id)
+                {
+                    self.finished.push(run.id);
+                }
+            }
+        }
+    }
+
+    /// All ranks hand their gradients to the transport.
+    pub(super) fn comm_start<E: From<NetEvent>>(
+        &mut self,
+        queue: &mut Queue<E>,
+        now: Time,
+        job: u32,
+    ) {
+        if self.jobs[job as usize].run.phase() != Phase::Running {
+            return; // cancelled meanwhile
+        }
+        let flows = std::mem::take(&mut self.jobs[job as usize].flows);
+        self.jobs[job as usize].open = flows.len() as u32;
+        for &flow in &flows {
+            let state = &mut self.flows[flow as usize];
+            state.base = state.end;
+            state.end += state.packets;
+            let (base, end) = (state.base, state.end);
+            state.sender.allow(self.coupling.limit(base, end, base));
+            // The buffers are empty at both ends, and both ends know it.
+            state.sender.grant(base + self.coupling.buffer);
+            state.receiver.assume_advertised(base + self.coupling.buffer);
+        }
+        for &flow in &flows {
+            self.activate(queue, now, flow);
+        }
+        let silent = flows.is_empty();
+        self.jobs[job as usize].flows = flows;
+        if silent {
+            let next = self.jobs[job as usize].run.comm_done(now);
+            self.turn(queue, job, next);
+        }
+    }
+
+    /// A flow's data is complete up to `expected`: the next edge may go on, and the iteration may be over.
+    pub(super) fn progress<E: From<NetEvent>>(
+        &mut self,
+        queue: &mut Queue<E>,
+        now: Time,
+        flow: u32,
+        expected: u64,
+    ) {
+        let state = &self.flows[flow as usize];
+        let (after, job, complete) = (state.after, state.job, expected == state.end);
+        let limit = self.coupling.limit(state.base, state.end, expected);
+        self.flows[after as usize].sender.allow(limit);
+        self.activate(queue, now, after);
+        if complete && self.jobs[job as usize].run.phase() == Phase::Running {
+            let state = &mut self.jobs[job as usize];
+            state.open -= 1;
+            if state.open == 0 {
+                let next = state.run.comm_done(now);
+                self.turn(queue, job, next);
+            }
+        }
+    }
+}

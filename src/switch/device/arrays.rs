@@ -9,8 +9,8 @@ use crate::p4runtime::proto::p4::v1::entity::Entity as Kinds;
 use crate::p4runtime::proto::p4::v1::field_match::FieldMatchType;
 use crate::p4runtime::proto::p4::v1::p4_data::Data;
 use crate::p4runtime::proto::p4::v1::{
-    CounterData, CounterEntry, FieldMatch, Index, MeterConfig, MeterCounterData, MeterEntry, P4Data,
-    RegisterEntry, ValueSetEntry,
+    CounterData, CounterEntry, FieldMatch, Index, MeterConfig, MeterCounterData, MeterEntry,
+    P4Data, RegisterEntry, ValueSetEntry,
 };
 use crate::p4runtime::rpc::Code;
 use crate::p4runtime::value;
@@ -150,12 +150,14 @@ impl Control {
             Some(Data::Bitstring(bytes) | Data::EnumValue(bytes)) => bytes.clone(),
             Some(Data::Bool(truth)) => vec![u8::from(*truth)],
             _ => {
-                let text = format!("'{}' holds bit strings of {} bits", register.name, register.width);
+                let text =
+                    format!("'{}' holds bit strings of {} bits", register.name, register.width);
                 return refuse(Code::InvalidArgument, text);
             }
         };
         let Some(words) = words_from(&bytes, register.width, signed) else {
-            let text = format!("'{}': the value needs more than {} bits", register.name, register.width);
+            let text =
+                format!("'{}': the value needs more than {} bits", register.name, register.width);
             return refuse(Code::OutOfRange, text);
         };
         let limbs = register.limbs();
@@ -174,9 +176,10 @@ impl Control {
         for (id, no) in chosen(&self.names.registers, "register", asked.register_id)? {
             let register = &self.memory.program().registers[no.index()];
             let signed = self.signed(id);
-            let truth = self.index.register_by_id(id).is_some_and(|r| {
-                matches!(r.cell.type_spec, Some(TypeSpec::Bool(_)))
-            });
+            let truth = self
+                .index
+                .register_by_id(id)
+                .is_some_and(|r| matches!(r.cell.type_spec, Some(TypeSpec::Bool(_))));
             let limbs = register.limbs();
             let array = &self.memory.registers[no.index()];
             let size = array.len() / limbs.max(1);
@@ -225,7 +228,8 @@ impl Control {
         let limbs = width.div_ceil(64).max(1) as usize;
         let zero: Words = smallvec::SmallVec::from_elem(0, limbs);
         let mut key = PackedKey { value: zero.clone(), mask: zero, ..PackedKey::default() };
-        let fields = self.index.value_set_by_id(id).map(|set| set.fields.clone()).unwrap_or_default();
+        let fields =
+            self.index.value_set_by_id(id).map(|set| set.fields.clone()).unwrap_or_default();
         let mut below: u32 = fields.iter().map(|field| field.width).sum();
         for field in &fields {
             below -= field.width;
@@ -240,7 +244,8 @@ impl Control {
                     (&lpm.value, Some(prefix_mask(field.width, lpm.prefix_len.unsigned_abs())))
                 }
                 FieldMatchType::Range(_) | FieldMatchType::Other(_) => {
-                    let text = format!("'{name}': value sets match by mask; write the range as masks");
+                    let text =
+                        format!("'{name}': value sets match by mask; write the range as masks");
                     return refuse(Code::Unimplemented, text);
                 }
             };
@@ -301,10 +306,12 @@ fn bytes_from(limbs: &[u64], width: u32, signed: bool) -> Vec<u8> {
     if !signed || width == 0 {
         return bytes;
     }
-    let top = limbs.get((width as usize - 1) / 64).is_some_and(|l| l >> ((width - 1) % 64) & 1 == 1);
+    let top =
+        limbs.get((width as usize - 1) / 64).is_some_and(|l| l >> ((width - 1) % 64) & 1 == 1);
     let full = value::padded(&bytes, width as usize).unwrap_or(bytes);
     let mut extended = full.clone();
-    if top && width % 8 != 0
+    if top
+        && width % 8 != 0
         && let Some(first) = extended.first_mut()
     {
         *first |= 0xff << (width % 8);

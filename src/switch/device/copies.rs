@@ -23,6 +23,7 @@ pub(crate) fn port_no(bytes: &[u8]) -> Option<PortNo> {
 }
 
 impl Control {
+    #[allow(deprecated, reason = "old controllers name ports by number")]
     fn replicas(&self, what: &str, wire: &[Wire]) -> Result<Vec<Replica>, Refusal> {
         if wire.len() > MAX_REPLICAS {
             return self.full(format!("{what}: more than {MAX_REPLICAS} replicas"));
@@ -55,7 +56,11 @@ impl Control {
         Ok(replicas)
     }
 
-    pub(crate) fn write_copies(&mut self, kind: Type, entry: &PacketReplicationEngineEntry) -> Done {
+    pub(crate) fn write_copies(
+        &mut self,
+        kind: Type,
+        entry: &PacketReplicationEngineEntry,
+    ) -> Done {
         match &entry.r#type {
             Some(Copies::MulticastGroupEntry(group)) => self.write_multicast(kind, group),
             Some(Copies::CloneSessionEntry(session)) => self.write_session(kind, session),
@@ -98,7 +103,8 @@ impl Control {
             return refuse(Code::Unimplemented, text);
         }
         let Ok(queue) = u8::try_from(session.class_of_service) else {
-            let text = format!("{what}: class of service {} names no queue", session.class_of_service);
+            let text =
+                format!("{what}: class of service {} names no queue", session.class_of_service);
             return refuse(Code::OutOfRange, text);
         };
         let replicas = self.replicas(&what, &session.replicas)?;
@@ -122,7 +128,9 @@ impl Control {
             self.sessions.iter().filter(fits).map(|(_, s)| Copies::CloneSessionEntry(s.clone()))
         };
         match &asked.r#type {
-            Some(Copies::MulticastGroupEntry(g)) => groups(g.multicast_group_id).for_each(&mut send),
+            Some(Copies::MulticastGroupEntry(g)) => {
+                groups(g.multicast_group_id).for_each(&mut send)
+            }
             Some(Copies::CloneSessionEntry(s)) => sessions(s.session_id).for_each(&mut send),
             None => {
                 groups(0).for_each(&mut send);

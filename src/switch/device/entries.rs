@@ -177,6 +177,7 @@ impl Control {
         }
     }
 
+    #[allow(deprecated, reason = "old controllers name ports by number")]
     fn one_shot(&self, names: &TableNames, set: &ActionProfileActionSet) -> Result<Run, Refusal> {
         if set.group_action.is_some() {
             let text = format!("'{}': v1model's selectors have no group action", names.name);
@@ -272,7 +273,13 @@ impl Control {
         }
     }
 
-    fn insert(&mut self, now_us: u64, names: &TableNames, key: PackedKey, entry: &TableEntry) -> Done {
+    fn insert(
+        &mut self,
+        now_us: u64,
+        names: &TableNames,
+        key: PackedKey,
+        entry: &TableEntry,
+    ) -> Done {
         let size = names.size.min(crate::switch::table::MAX_ENTRIES as usize);
         if self.state(names).len() >= size {
             return self.full(format!("'{}' is full with {size} entries", names.name));
@@ -288,7 +295,7 @@ impl Control {
         new.count = entry.counter_data.as_ref().map_or(Count::default(), count_of);
         new.idle_timeout_ns = entry.idle_timeout_ns;
         new.last_hit_us = now_us;
-        new.metadata = metadata_of(entry);
+        new.metadata = entry.metadata.clone();
         self.memory.tables[names.no.index()].insert(new);
         Ok(())
     }
@@ -306,7 +313,7 @@ impl Control {
         old.idle_timeout_ns = entry.idle_timeout_ns;
         old.last_hit_us = now_us;
         old.notified_us = None;
-        old.metadata = metadata_of(entry);
+        old.metadata = entry.metadata.clone();
         if let Some(run) = run {
             let before = std::mem::replace(&mut old.run, run.clone());
             self.count_users(names, &run, 1);
@@ -329,7 +336,7 @@ impl Control {
             Some(action) => Some(self.run(names, action)?),
             None => self.memory.program_default(names.no),
         };
-        let metadata = if entry.action.is_some() { metadata_of(entry) } else { Vec::new() };
+        let metadata = if entry.action.is_some() { entry.metadata.clone() } else { Vec::new() };
         if let Some(run) = &run {
             self.count_users(names, run, 1);
         }
@@ -343,7 +350,13 @@ impl Control {
     }
 
     /// An entry as read; direct resources only where `asked` has them set.
-    fn entry_of(&self, now_us: u64, names: &TableNames, entry: &Entry, asked: &TableEntry) -> TableEntry {
+    fn entry_of(
+        &self,
+        now_us: u64,
+        names: &TableNames,
+        entry: &Entry,
+        asked: &TableEntry,
+    ) -> TableEntry {
         let counted = asked.counter_data.is_some() && names.counter.is_some();
         let metered = names.meter.is_some();
         let age = || table_entry::IdleTimeout {
@@ -379,7 +392,13 @@ impl Control {
         self.read_table(now_us, self.table(asked.table_id)?, asked, emit)
     }
 
-    fn read_table(&self, now_us: u64, names: &TableNames, asked: &TableEntry, emit: Emit<'_>) -> Done {
+    fn read_table(
+        &self,
+        now_us: u64,
+        names: &TableNames,
+        asked: &TableEntry,
+        emit: Emit<'_>,
+    ) -> Done {
         let table = self.state(names);
         if asked.is_default_action {
             if let Some(run) = &table.default.run {
@@ -397,7 +416,8 @@ impl Control {
             Some(ActionType::Action(action)) => Some(action.action_id),
             _ => None,
         };
-        let key = if asked.r#match.is_empty() { None } else { Some(self.pack(names, &asked.r#match)?) };
+        let key =
+            if asked.r#match.is_empty() { None } else { Some(self.pack(names, &asked.r#match)?) };
         let fits = |entry: &Entry| {
             let action = match &entry.run {
                 Run::Action(bound) => self.names.action_ids.get(&bound.action).copied(),
@@ -445,9 +465,8 @@ impl Control {
         let key = self.pack(names, &entry.r#match)?;
         let found = self.state(names).same(&key, entry.priority);
         let state = &mut self.memory.tables[names.no.index()];
-        let missing = || {
-            Refusal::new(Code::NotFound, format!("'{}' has no entry with this key", names.name))
-        };
+        let missing =
+            || Refusal::new(Code::NotFound, format!("'{}' has no entry with this key", names.name));
         found.and_then(|id| state.get_mut(id)).ok_or_else(missing)
     }
 
@@ -477,8 +496,11 @@ impl Control {
             id => vec![self.table(id)?],
         };
         for names in tables {
-            let key =
-                if asked.r#match.is_empty() { None } else { Some(self.pack(names, &asked.r#match)?) };
+            let key = if asked.r#match.is_empty() {
+                None
+            } else {
+                Some(self.pack(names, &asked.r#match)?)
+            };
             for (_, entry) in self.state(names).iter() {
                 let fits = key.as_ref().is_none_or(|key| *key == entry.key)
                     && (asked.priority == 0 || asked.priority == entry.priority);
@@ -521,10 +543,4 @@ impl Control {
 
 pub(crate) fn count_of(data: &CounterData) -> Count {
     Count { packets: data.packet_count as u64, bytes: data.byte_count as u64 }
-}
-
-/// `metadata`, or the older `controller_metadata` in its place.
-#[allow(deprecated)]
-fn metadata_of(entry: &TableEntry) -> Vec<u8> {
-    entry.metadata.clone()
 }

@@ -98,6 +98,7 @@ impl Control {
         Ok(())
     }
 
+    #[allow(deprecated, reason = "old controllers name ports by number")]
     fn choices(
         &self,
         names: &ProfileNames,

@@ -215,9 +215,9 @@ impl Control {
     #[must_use]
     pub fn ages(&self) -> bool {
         let tables = self.memory.program().tables.iter().zip(&self.memory.tables);
-        tables.filter(|(declared, _)| declared.idle_timeout).any(|(_, table)| {
-            table.iter().any(|(_, entry)| entry.idle_timeout_ns > 0)
-        })
+        tables
+            .filter(|(declared, _)| declared.idle_timeout)
+            .any(|(_, table)| table.iter().any(|(_, entry)| entry.idle_timeout_ns > 0))
     }
 
     /// Looks for entries that were not hit for their time, and says so.
@@ -340,7 +340,7 @@ fn shape(
     rest: &mut dyn Iterator<Item = Vec<u8>>,
     depth: usize,
 ) -> P4Data {
-    let mut members = |specs: Vec<&P4DataTypeSpec>, rest: &mut dyn Iterator<Item = Vec<u8>>| {
+    let members = |specs: Vec<&P4DataTypeSpec>, rest: &mut dyn Iterator<Item = Vec<u8>>| {
         let members = specs.into_iter().map(|spec| shape(types, spec, rest, depth + 1)).collect();
         P4StructLike { members }
     };
@@ -350,9 +350,7 @@ fn shape(
             let specs = found.iter().filter_map(|member| member.type_spec.as_ref()).collect();
             Data::Struct(members(specs, rest))
         }
-        Some(TypeSpec::Tuple(tuple)) => {
-            Data::Tuple(members(tuple.members.iter().collect(), rest))
-        }
+        Some(TypeSpec::Tuple(tuple)) => Data::Tuple(members(tuple.members.iter().collect(), rest)),
         Some(TypeSpec::Bool(_)) => {
             Data::Bool(rest.next().is_some_and(|value| value.iter().any(|byte| *byte != 0)))
         }
@@ -388,11 +386,8 @@ mod tests {
     }
 
     fn digest(list: i32, wait: i64, ack: i64) -> Digest {
-        let config = digest_entry::Config {
-            max_timeout_ns: wait,
-            max_list_size: list,
-            ack_timeout_ns: ack,
-        };
+        let config =
+            digest_entry::Config { max_timeout_ns: wait, max_list_size: list, ack_timeout_ns: ack };
         Digest { config, ..Digest::default() }
     }
 

@@ -9,4 +9,8 @@
 )]
 
 mod architecture;
+mod fake_device;
+mod p4_artifacts;
+mod p4runtime_grpc;
 mod p4runtime_proto;
+mod p4runtime_text;

@@ -9,4 +9,5 @@
 )]
 
 mod architecture;
+mod bad_input;
 mod p4runtime_proto;

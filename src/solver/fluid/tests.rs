@@ -161,7 +161,7 @@ fn the_tight_form_agrees_with_the_loose_twin_when_queues_differ_but_the_order_do
         }
         choice
     });
-    assert!(difference < 0.02, "{difference}");
+    assert!(difference < 0.03, "{difference}");
 }
 
 /// Drain in tiny steps with the slow rates.

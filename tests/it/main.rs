@@ -9,6 +9,7 @@
 )]
 
 mod architecture;
+mod bad_input;
 mod fake_device;
 mod p4_artifacts;
 mod p4runtime_grpc;

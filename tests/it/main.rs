@@ -14,4 +14,5 @@ mod fake_device;
 mod p4_artifacts;
 mod p4runtime_grpc;
 mod p4runtime_proto;
+mod p4runtime_server;
 mod p4runtime_text;

@@ -23,9 +23,15 @@ pub mod prefix {
     pub const REGISTER: u32 = 0x1600_0000;
 }
 
+/// The id of number `number` of a kind.
+#[must_use]
+pub fn id(prefix: u32, number: usize) -> u32 {
+    prefix | (number as u32 + 1)
+}
+
 fn preamble(prefix: u32, number: usize, name: &str) -> Option<Preamble> {
     Some(Preamble {
-        id: prefix | number as u32 + 1,
+        id: id(prefix, number),
         name: name.to_owned(),
         alias: name.to_owned(),
         ..Preamble::default()
@@ -135,7 +141,7 @@ fn table(program: &Program, i: usize, canonical: &[crate::switch::program::Actio
         match_fields: table.key.fields.iter().enumerate().map(field).collect(),
         action_refs: numbers
             .iter()
-            .map(|n| ActionRef { id: prefix::ACTION | *n as u32 + 1, ..ActionRef::default() })
+            .map(|n| ActionRef { id: self::id(prefix::ACTION, *n), ..ActionRef::default() })
             .collect(),
         size: table.max_size.into(),
         is_const_table: table.const_entries.is_some(),

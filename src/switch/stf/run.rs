@@ -162,7 +162,7 @@ impl Runner {
             Command::SetDefault { table, action, args } => {
                 let number = self.table(table)?;
                 let action = Some(self.action(number, action, args)?);
-                let table_id = prefix::TABLE | number as u32 + 1;
+                let table_id = info::id(prefix::TABLE, number);
                 let entry = TableEntry {
                     table_id,
                     action,
@@ -210,7 +210,7 @@ impl Runner {
                 let data =
                     Some(CounterData { packet_count: *packet_count, byte_count: *byte_count });
                 let (counter_id, index) =
-                    (prefix::COUNTER | number as u32 + 1, Some(Index { index: *index }));
+                    (info::id(prefix::COUNTER, number), Some(Index { index: *index }));
                 self.write(Modify, Kinds::CounterEntry(CounterEntry { counter_id, index, data }))
             }
             Command::MeterRates(name, index, rates) => self.meter(name, *index, rates),
@@ -245,7 +245,7 @@ impl Runner {
         {
             return Err(format!("`{full}` has no parameter `{extra}`"));
         }
-        let action = Action { action_id: prefix::ACTION | number as u32 + 1, params };
+        let action = Action { action_id: info::id(prefix::ACTION, number), params };
         Ok(TableAction { r#type: Some(table_action::Type::Action(action)) })
     }
 
@@ -275,7 +275,7 @@ impl Runner {
         let by_priority =
             fields.iter().any(|f| matches!(f.kind, MatchKind::Ternary | MatchKind::Range));
         Ok(TableEntry {
-            table_id: prefix::TABLE | number as u32 + 1,
+            table_id: info::id(prefix::TABLE, number),
             r#match: matches,
             action: Some(self.action(number, action, args)?),
             // P4Runtime has no priority 0; the order of the rest is kept.
@@ -309,7 +309,7 @@ impl Runner {
     fn register(&mut self, name: &str, index: Option<i64>, bytes: Vec<u8>) -> Result<(), String> {
         let number = named(self.program.registers.iter().map(|r| &r.name), "register", name)?;
         let entry = RegisterEntry {
-            register_id: prefix::REGISTER | number as u32 + 1,
+            register_id: info::id(prefix::REGISTER, number),
             index: index.map(|index| Index { index }),
             data: Some(P4Data { data: Some(p4_data::Data::Bitstring(bytes)) }),
         };
@@ -336,7 +336,7 @@ impl Runner {
             ..MeterConfig::default()
         };
         let entry = MeterEntry {
-            meter_id: prefix::METER | number as u32 + 1,
+            meter_id: info::id(prefix::METER, number),
             index: index.map(|index| Index { index }),
             config: Some(config),
             ..MeterEntry::default()
@@ -352,7 +352,7 @@ impl Runner {
         condition: Option<&(bool, String, i64)>,
     ) -> Result<(), String> {
         let number = named(self.program.counters.iter().map(|c| &c.name), "counter", name)?;
-        let counter_id = prefix::COUNTER | number as u32 + 1;
+        let counter_id = info::id(prefix::COUNTER, number);
         let entry = CounterEntry { counter_id, index: Some(Index { index }), data: None };
         let mut found = None;
         let pattern = Entity { entity: Some(Kinds::CounterEntry(entry)) };

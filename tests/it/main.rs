@@ -16,3 +16,4 @@ mod p4runtime_grpc;
 mod p4runtime_proto;
 mod p4runtime_server;
 mod p4runtime_text;
+mod switch_stf;

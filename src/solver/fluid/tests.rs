@@ -188,7 +188,11 @@ fn drain_times_agree_with_small_steps_of_the_slow_rates() {
         let fast = drain(&instance, &choice);
         for (flow, slow) in slow_drain(&instance, &choice).into_iter().enumerate() {
             let allowed = 0.03 * slow + 0.05;
-            assert!((fast.flow[flow] - slow).abs() <= allowed, "{seed}: {} {slow}", fast.flow[flow]);
+            assert!(
+                (fast.flow[flow] - slow).abs() <= allowed,
+                "{seed}: {} {slow}",
+                fast.flow[flow]
+            );
         }
     }
 }

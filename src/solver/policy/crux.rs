@@ -106,6 +106,7 @@ pub fn sharing(instance: &Instance, choice: &Choice) -> Vec<Vec<bool>> {
     let links: Vec<Vec<usize>> = (0..instance.jobs.len())
         .map(|job| instance.job_load(choice, job).into_iter().map(|(link, _)| link).collect())
         .collect();
-    let common = |a: &Vec<usize>, b: &Vec<usize>| a.iter().any(|link| b.binary_search(link).is_ok());
+    let common =
+        |a: &Vec<usize>, b: &Vec<usize>| a.iter().any(|link| b.binary_search(link).is_ok());
     links.iter().map(|a| links.iter().map(|b| common(a, b)).collect()).collect()
 }

@@ -64,7 +64,10 @@ fn a_ring_that_sends_nothing_is_not_limited() {
 
 #[test]
 fn a_link_without_capacity_gives_nothing() {
-    close(&rates_of(&[0.0, 5.0], &[vec![demand(0, 0), demand(1, 0)], vec![demand(1, 0)]]), &[0.0, 5.0]);
+    close(
+        &rates_of(&[0.0, 5.0], &[vec![demand(0, 0), demand(1, 0)], vec![demand(1, 0)]]),
+        &[0.0, 5.0],
+    );
 }
 
 #[test]
@@ -93,7 +96,11 @@ fn unit(mixed: bool) -> impl Strategy<Value = Vec<Demand>> {
     (links, 0_u8..4).prop_map(move |(links, queue)| {
         links
             .into_iter()
-            .map(|(link, (own, count))| Demand { link, queue: if mixed { own } else { queue }, count })
+            .map(|(link, (own, count))| Demand {
+                link,
+                queue: if mixed { own } else { queue },
+                count,
+            })
             .collect()
     })
 }

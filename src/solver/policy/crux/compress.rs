@@ -23,9 +23,8 @@ pub fn compress(
     if count == 0 {
         return Vec::new();
     }
-    let above = |a: usize, b: usize| {
-        priority[a] > priority[b] || (priority[a] == priority[b] && a < b)
-    };
+    let above =
+        |a: usize, b: usize| priority[a] > priority[b] || (priority[a] == priority[b] && a < b);
     // weight[a][b] > 0: edge a -> b of the contention DAG. An infinite intensity belongs to a job without links.
     let weight: Vec<Vec<f64>> = (0..count)
         .map(|a| {

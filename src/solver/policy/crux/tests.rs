@@ -84,7 +84,12 @@ fn compression_splits_two_chains_as_in_figure_13() {
 }
 
 /// Weight between levels; `None` if a job stands below one that it should precede.
-fn value(level: &[usize], priority: &[f64], intensity: &[f64], shares: &[Vec<bool>]) -> Option<f64> {
+fn value(
+    level: &[usize],
+    priority: &[f64],
+    intensity: &[f64],
+    shares: &[Vec<bool>],
+) -> Option<f64> {
     let mut sum = 0.0;
     for a in 0..level.len() {
         for b in 0..level.len() {

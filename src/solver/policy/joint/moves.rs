@@ -21,9 +21,8 @@ pub(super) struct Mover<'a> {
 
 impl<'a> Mover<'a> {
     pub fn new(instance: &'a Instance) -> Self {
-        let jobs: Vec<usize> = (0..instance.jobs.len())
-            .filter(|&job| !instance.jobs[job].rings.is_empty())
-            .collect();
+        let jobs: Vec<usize> =
+            (0..instance.jobs.len()).filter(|&job| !instance.jobs[job].rings.is_empty()).collect();
         Self {
             instance,
             rate: (0..instance.flows.len())
@@ -128,9 +127,8 @@ impl<'a> Mover<'a> {
         else {
             return;
         };
-        let fits = |flow: usize, path: u16| {
-            usize::from(path) < self.instance.flows[flow].candidates.len()
-        };
+        let fits =
+            |flow: usize, path: u16| usize::from(path) < self.instance.flows[flow].candidates.len();
         if fits(a, choice.path[b]) && fits(b, choice.path[a]) {
             choice.path.swap(a, b);
         }

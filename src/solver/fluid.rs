@@ -20,7 +20,7 @@ mod metrics;
 #[cfg(test)]
 mod tests;
 
-pub use metrics::{Metrics, alone};
+pub use metrics::{Metrics, alone, contention_free};
 
 /// Everything random about one run, drawn before it starts so that all policies meet the same run.
 #[derive(Clone, Debug, PartialEq)]

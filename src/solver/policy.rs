@@ -37,3 +37,6 @@ pub fn by_name(name: &str) -> Option<&'static dyn Policy> {
 pub fn names() -> Vec<&'static str> {
     all().iter().map(|policy| policy.name()).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,9 +11,10 @@
 //! unit's is 0, and no unit of the unit's own queue on `e` is faster. Rates are right when every unit is limited
 //! somewhere ([`limited_everywhere`] checks it). If each unit has one queue the rates are unique, and filling from the
 //! highest queue down, the scarcest link first, finds them. If the flows of one ring have different queues the order
-//! between two rings may differ from link to link; then a unit is settled as soon as nothing that still moves stands
-//! above it, and rings that wait for each other in a circle share as if tied (the loose form in `fluid::loose`
-//! behaves so on average).
+//! between two rings may differ from link to link. A unit is then settled as soon as nothing that still moves stands
+//! above it; rings that wait for each other in a circle share as if tied. There the model is a guess: in the loose form
+//! (`fluid::loose`) such rings have several steady states, and history picks one. `joint` therefore asks more of a choice
+//! that mixes queues within a ring.
 
 use super::instance::{Choice, Instance, QUEUES};
 

@@ -4,11 +4,11 @@ use super::instance::{FlowShape, Instance, JobShape, Ring};
 use crate::id::LinkId;
 use rand::RngExt as _;
 
+/// A job of a small instance: compute seconds and, per ring, bytes and the candidate paths of each flow.
+pub(crate) type SmallJob = (f64, Vec<(f64, Vec<Vec<Vec<usize>>>)>);
+
 /// An instance from capacities and, per job, (compute, rings of flows); a flow is (bytes, candidate paths).
-pub(crate) fn instance(
-    capacity: &[f64],
-    jobs: &[(f64, Vec<(f64, Vec<Vec<Vec<usize>>>)>)],
-) -> Instance {
+pub(crate) fn instance(capacity: &[f64], jobs: &[SmallJob]) -> Instance {
     let mut built = Instance {
         capacity: capacity.to_vec(),
         link_ids: (0..capacity.len()).map(LinkId::from).collect(),
@@ -64,7 +64,7 @@ pub(crate) fn random(seed: u64, jobs: usize) -> Instance {
     let hosts = 4;
     // Links: up 0..4, down 4..8, middle 8..12.
     let capacity: Vec<f64> = (0..12).map(|_| f64::from(random.random_range(2..=6_u32))).collect();
-    let shapes: Vec<(f64, Vec<(f64, Vec<Vec<Vec<usize>>>)>)> = (0..jobs)
+    let shapes: Vec<SmallJob> = (0..jobs)
         .map(|_| {
             let ranks = random.random_range(2..=3_usize);
             let first = random.random_range(0..hosts);

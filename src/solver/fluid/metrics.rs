@@ -4,6 +4,7 @@
 
 use super::{Draws, Fluid, Outcome};
 use crate::solver::instance::{Choice, Instance, JobShape, Ring};
+use crate::solver::policy::greedy;
 
 /// Figures over all jobs of a run (docs/scheduling, "Metrics").
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,8 +61,22 @@ impl Metrics {
     }
 }
 
-/// The contention-free run (ISO): each job has the fabric for itself, under a choice of paths. One outcome entry per
-/// job, with the same draws as the contended run.
+/// The contention-free limit (ISO): each job has the fabric for itself and its flows avoid each other as well as a greedy
+/// placement can. One outcome entry per job, with the same draws as the contended run.
+#[must_use]
+pub fn contention_free(instance: &Instance, draws: &Draws) -> Outcome {
+    let mut choice = Choice::first(instance.flows.len());
+    for job in 0..instance.jobs.len() {
+        let flows = greedy::flows_of(instance, &[job]);
+        let own = greedy::place(instance, &flows, |flow| instance.flows[flow].bytes);
+        for flow in flows {
+            choice.path[flow] = own[flow];
+        }
+    }
+    alone(instance, &choice, draws)
+}
+
+/// Each job has the fabric for itself on the paths of a choice.
 #[must_use]
 pub fn alone(instance: &Instance, choice: &Choice, draws: &Draws) -> Outcome {
     let mut total = Outcome::default();

@@ -85,20 +85,26 @@ pub fn jobs_by(instance: &Instance, key: impl Fn(usize) -> f64) -> Vec<usize> {
 }
 
 /// Contention-free communication seconds of a job whatever its paths: the busiest of the links that all candidates of a
-/// flow share (the hosts' links; every link for a flow with one candidate).
+/// flow share (the hosts' links; every link for a flow with one candidate), and no flow faster than its widest path.
 #[must_use]
 pub fn least_alone(instance: &Instance, job: usize) -> f64 {
     let mut load = vec![0.0_f64; instance.capacity.len()];
+    let mut slowest = 0.0_f64;
+    let narrowest = |path: &Vec<usize>| {
+        path.iter().map(|&link| instance.capacity[link]).fold(f64::INFINITY, f64::min)
+    };
     for &ring in &instance.jobs[job].rings {
         for &flow in &instance.rings[ring].flows {
             let candidates = &instance.flows[flow].candidates;
+            let widest = candidates.iter().map(narrowest).fold(0.0, f64::max);
+            slowest = slowest.max(instance.flows[flow].bytes / widest);
             let shared = |link: &&usize| candidates.iter().all(|path| path.contains(link));
             for &link in candidates[0].iter().filter(shared) {
                 load[link] += instance.flows[flow].bytes / instance.capacity[link];
             }
         }
     }
-    load.into_iter().fold(0.0, f64::max)
+    load.into_iter().fold(slowest, f64::max)
 }
 
 /// Queue of each job when an order of jobs (first served first) is cut into `levels` groups whose sizes differ by at

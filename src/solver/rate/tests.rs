@@ -132,7 +132,7 @@ proptest! {
         units in units(true),
     ) {
         let rates = rates_of(&capacity, &units);
-        let mut carried = vec![0.0; LINKS];
+        let mut carried = [0.0; LINKS];
         for (unit, rate) in units.iter().zip(&rates) {
             for demand in unit {
                 carried[demand.link as usize] += rate * f64::from(demand.count);

@@ -52,8 +52,8 @@ impl Link {
             [0, 1].map(|job| self.pulses[job].comm > 0.0 && self.send_at[job] <= self.now);
         let served = if sending[0] { Some(0) } else { sending[1].then_some(1) };
         let mut next = horizon;
-        for job in 0..2 {
-            if !sending[job] && self.pulses[job].comm > 0.0 {
+        for (job, sends) in sending.into_iter().enumerate() {
+            if !sends && self.pulses[job].comm > 0.0 {
                 next = next.min(self.send_at[job]);
             }
         }

@@ -127,12 +127,10 @@ fn compression_is_valid_and_nearly_always_optimal_on_400_random_dags() {
         let priority: Vec<f64> = (0..count).map(|_| random.random::<f64>()).collect();
         let intensity: Vec<f64> = (0..count).map(|_| random.random_range(0.1..5.0)).collect();
         let mut shares = vec![vec![false; count]; count];
-        for a in 0..count {
-            for b in 0..a {
-                let share = random.random_bool(0.4);
-                shares[a][b] = share;
-                shares[b][a] = share;
-            }
+        let pairs = (0..count).flat_map(|a| (0..a).map(move |b| (a, b)));
+        for (a, b) in pairs.filter(|_| random.random_bool(0.4)) {
+            shares[a][b] = true;
+            shares[b][a] = true;
         }
         let level = compress(&priority, &intensity, &shares, levels, case);
         let got = value(&level, &priority, &intensity, &shares).expect("a valid compression");

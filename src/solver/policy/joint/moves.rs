@@ -153,10 +153,9 @@ impl<'a> Mover<'a> {
     fn repath_job(&self, choice: &mut Choice, random: &mut Pcg64) {
         if let Some(job) = self.job(random) {
             let mut flows = self.flows_of[job].clone();
-            if random.random_bool(0.3) {
-                if let Some(other) = self.job(random).filter(|&other| other != job) {
-                    flows.extend_from_slice(&self.flows_of[other]);
-                }
+            let two = random.random_bool(0.3);
+            if let Some(other) = self.job(random).filter(|&other| two && other != job) {
+                flows.extend_from_slice(&self.flows_of[other]);
             }
             self.replace(choice, &mut flows, random);
         }

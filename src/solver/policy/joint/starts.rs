@@ -3,7 +3,7 @@
 //! In: an instance. Out: choices with simulated scores, best first. Must not know: moves, lanes.
 
 use super::super::{crux, greedy, least_loaded, paper, sebf};
-use super::{Found, by_duty, estimate};
+use super::{Found, by_duty, estimate, lane};
 use crate::solver::Effort;
 use crate::solver::instance::{Choice, Instance};
 use crate::solver::objective::{Evaluator, Yardstick};
@@ -50,7 +50,8 @@ pub(super) fn simulated(
     rank.sort_by_key(|&(_, position)| std::cmp::Reverse(position));
     starts.extend(rank.into_iter().map(|(_, position)| others.swap_remove(position)));
     starts.par_iter_mut().for_each(|start| {
-        start.score = Evaluator::new(instance, yardstick).score(&start.choice, f64::INFINITY);
+        let score = Evaluator::new(instance, yardstick).score(&start.choice, f64::INFINITY);
+        start.score = lane::doubted(instance, &start.choice, score);
     });
     starts.sort_by(|a, b| a.score.total_cmp(&b.score).then_with(|| a.name.cmp(&b.name)));
     starts

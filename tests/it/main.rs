@@ -17,3 +17,4 @@ mod p4runtime_proto;
 mod p4runtime_server;
 mod p4runtime_text;
 mod switch_stf;
+mod plan_command;

@@ -17,8 +17,10 @@
 //! - No `unwrap`, `expect` or `panic` on anything that a file, a packet, a peer or a switch can influence.
 
 pub mod cli;
+pub mod controller;
 pub mod id;
 pub mod p4runtime;
+pub mod pipeline;
 pub mod plan;
 pub mod report;
 pub mod sim;

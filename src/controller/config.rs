@@ -1,0 +1,149 @@
+//! What a core is made with. In: artifacts, topology, policies, limits. Out: [`Config`]. Must not know inputs.
+
+use crate::p4runtime::proto::p4::config::v1::P4Info;
+use crate::p4runtime::proto::p4::v1 as proto;
+use crate::pipeline::slots::Sizes;
+use crate::pipeline::{Program, Settings};
+use crate::solver::{Objective, Policy};
+use crate::time::Span;
+use crate::topology::Topology;
+use bytes::Bytes;
+use prost::Message as _;
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+
+/// A policy that can be handed to a core.
+pub type SharedPolicy = Arc<dyn Policy + Send + Sync>;
+
+/// The compiled program.
+#[derive(Clone, Debug)]
+pub struct Artifacts {
+    /// Names and ids.
+    pub p4info: P4Info,
+    /// The target's own form of the program (BMv2 JSON).
+    pub device_config: Bytes,
+}
+
+impl Artifacts {
+    /// The first 8 bytes of SHA-256(device config ‖ p4info), big-endian, which a switch keeps for us.
+    #[must_use]
+    pub fn cookie(&self) -> u64 {
+        let mut hash = Sha256::new();
+        hash.update(&self.device_config);
+        hash.update(self.p4info.encode_to_vec());
+        hash.finalize().iter().take(8).fold(0, |cookie, byte| cookie << 8 | u64::from(*byte))
+    }
+
+    /// The message that loads the program.
+    #[must_use]
+    pub fn forwarding_config(&self) -> proto::ForwardingPipelineConfig {
+        proto::ForwardingPipelineConfig {
+            p4info: Some(self.p4info.clone()),
+            p4_device_config: self.device_config.clone(),
+            cookie: Some(proto::forwarding_pipeline_config::Cookie { cookie: self.cookie() }),
+        }
+    }
+}
+
+/// How a core plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planning {
+    /// Queues the policy may use: `0..levels`.
+    pub levels: u8,
+    /// Bound on candidate paths per pair of leaves.
+    pub max_paths: usize,
+    /// Bound on simulated evaluations per plan.
+    pub max_evaluations: u64,
+    /// What is minimised.
+    pub objective: Objective,
+    /// Start phases assumed while planning.
+    pub phases: u32,
+}
+
+/// Every bound in time or number, with its reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Deadline of a Write, Read or GetPipeline: far above the service time of a full batch, far below the patience of
+    /// a person.
+    pub call: Span,
+    /// Deadline of a pipeline push, which compiles nothing but parses megabytes.
+    pub push: Span,
+    /// First pause before trying again what failed; doubles up to `retry_max`.
+    pub retry: Span,
+    /// Longest pause.
+    pub retry_max: Span,
+    /// A switch out of reach for so long leaves the topology.
+    pub lost: Span,
+    /// A flip without a gap is forced after so long.
+    pub flip_deadline: Span,
+    /// Pause between two looks at flips.
+    pub flip_poll: Span,
+    /// Two counter reads of a retired label must agree across at least so long.
+    pub label_quiet: Span,
+    /// Further rest of a retired label before it is removed.
+    pub label_rest: Span,
+    /// Updates per Write to begin with.
+    pub batch: usize,
+    /// Writes in flight per switch: enough to hide a round trip, few enough that an unknown outcome taints little.
+    pub window: usize,
+    /// Reads and writes of one key after unclear answers before it is given up.
+    pub tries: u8,
+    /// Jobs held at once.
+    pub jobs: usize,
+    /// Flows held at once: two entries each in tables of 16,384.
+    pub flows: usize,
+    /// Events kept in the store.
+    pub log: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            call: Span::from_millis(1_000),
+            push: Span::from_millis(10_000),
+            retry: Span::from_millis(50),
+            retry_max: Span::from_millis(8_000),
+            lost: Span::from_millis(3_000),
+            flip_deadline: Span::from_millis(500),
+            flip_poll: Span::from_millis(50),
+            label_quiet: Span::from_millis(1_000),
+            label_rest: Span::from_millis(10_000),
+            batch: crate::pipeline::reconcile::MAX_BATCH,
+            window: 4,
+            tries: 3,
+            jobs: 4_096,
+            flows: 100_000,
+            log: 10_000,
+        }
+    }
+}
+
+/// What a core is made with.
+pub struct Config {
+    /// The cabling; fixed for the life of the core.
+    pub topology: Topology,
+    /// P4Runtime device id of each switch, by `SwitchId`.
+    pub device_ids: Vec<u64>,
+    /// The compiled program.
+    pub artifacts: Artifacts,
+    /// The same, resolved.
+    pub program: Program,
+    /// Marks and thresholds.
+    pub settings: Settings,
+    /// Slot register sizes.
+    pub slots: Sizes,
+    /// Policies by name; at least one.
+    pub policies: Vec<SharedPolicy>,
+    /// Name of the policy in force at first.
+    pub policy: String,
+    /// How to plan.
+    pub planning: Planning,
+    /// Seed of every random choice, incarnations included.
+    pub seed: u64,
+    /// Replace another program on a switch without draining it first.
+    pub force_pipeline: bool,
+    /// Take a switch over from another live controller.
+    pub takeover: bool,
+    /// Time-outs and bounds.
+    pub limits: Limits,
+}

@@ -1,0 +1,326 @@
+//! Everything that goes into and comes out of the core, in one place.
+//!
+//! ```text
+//!   CLI, API, agents ── SubmitJobs, JobFinished, SetPolicy, Replan ──►┌──────┐──► Persist ──► store
+//!   ports, probes ───── Link ───────────────────────────────────────►│      │──► OpenStream, Send, CloseStream, Call ──► switch
+//!   driver or sim ───── Boot, Timer ────────────────────────────────►│ core │──► Timer ──► driver or sim
+//!   switch ──────────── Reply, Stream, StreamEnded ─────────────────►│      │──► Notify ──► log, API, tests
+//!                                                                    └──────┘
+//! ```
+//!
+//! In: nothing. Out: the enums [`Input`] and [`Output`]. Must not know what is decided.
+//!
+//! **Contract for whoever executes outputs**: in order. A [`Output::Persist`] is durable before any later output of the
+//! same step, or of a later step, is executed. That is what "acknowledged = durable" and "the target is stored before
+//! the first write" rest on. If a commit fails the core must not be stepped again.
+
+use super::rollout::Side;
+use super::store::{Batch, Record};
+use crate::id::{FlowId, JobId, LinkId, SwitchId};
+use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
+use crate::p4runtime::rpc::{Code, Rpc, RpcResult, StreamEnd};
+use crate::time::Time;
+use crate::workload::{Flow, Job};
+use serde::{Deserialize, Serialize};
+
+/// A call in flight; unique over the life of one core.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct RequestId(pub u64);
+
+/// A stream to one switch; unique per switch over the life of one core. Messages of an older stream than the one last
+/// opened are ignored.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct StreamNo(pub u64);
+
+/// What the core is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// First input, once: what the store holds, and the wall clock for the first election id.
+    Boot {
+        /// Everything in the store.
+        stored: Vec<Record>,
+        /// Milliseconds since 1970.
+        wall_ms: u64,
+    },
+    /// A call came to an end. The driver reports a call that it gave up as `DEADLINE_EXCEEDED`; a reply to a call that
+    /// the core itself gave up is ignored.
+    Reply {
+        /// The switch.
+        switch: SwitchId,
+        /// Which call.
+        request: RequestId,
+        /// What it came to.
+        result: RpcResult,
+    },
+    /// A message came over a stream.
+    Stream {
+        /// The switch.
+        switch: SwitchId,
+        /// Which stream.
+        stream: StreamNo,
+        /// The message.
+        message: StreamMessageResponse,
+    },
+    /// A stream could not be opened or ended.
+    StreamEnded {
+        /// The switch.
+        switch: SwitchId,
+        /// Which stream.
+        stream: StreamNo,
+        /// Why.
+        end: StreamEnd,
+    },
+    /// A timer that the core set has come.
+    Timer(TimerKey),
+    /// Jobs arrive, planned together. Ids are the submitter's; job and flow ids must be new, flows must belong to their
+    /// job. Each job is accepted or refused on its own.
+    SubmitJobs(
+        /// Each job with its flows.
+        Vec<(Job, Vec<Flow>)>,
+    ),
+    /// A job departs: its flows lose their entries.
+    JobFinished {
+        /// The job.
+        job: JobId,
+    },
+    /// One direction of a cable went down or came back. The core takes a cable to be up only while both directions are.
+    Link {
+        /// The direction.
+        link: LinkId,
+        /// Whether it carries packets.
+        up: bool,
+    },
+    /// Plan with another of the configured policies from now on.
+    SetPolicy {
+        /// Its name.
+        policy: String,
+    },
+    /// Plan again with the policy in force.
+    Replan,
+    /// Read a switch in full and reconcile.
+    Resync {
+        /// The switch.
+        switch: SwitchId,
+    },
+}
+
+/// What the core wants done, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Make durable before going on.
+    Persist(Batch),
+    /// Open a stream; messages sent before it is open are kept and follow.
+    OpenStream {
+        /// The switch.
+        switch: SwitchId,
+        /// The new stream.
+        stream: StreamNo,
+    },
+    /// Send messages over an open stream, in order.
+    Send {
+        /// The switch.
+        switch: SwitchId,
+        /// Which stream.
+        stream: StreamNo,
+        /// The messages.
+        messages: Vec<StreamMessageRequest>,
+    },
+    /// Close a stream. Its `StreamEnded` may follow or not.
+    CloseStream {
+        /// The switch.
+        switch: SwitchId,
+        /// Which stream.
+        stream: StreamNo,
+    },
+    /// Make a call and report its end as [`Input::Reply`].
+    Call {
+        /// The switch.
+        switch: SwitchId,
+        /// Names the call in the reply.
+        request: RequestId,
+        /// When the core gives it up; the driver's own deadline on the wire.
+        deadline: Time,
+        /// The call.
+        rpc: Rpc,
+    },
+    /// Report [`Input::Timer`] at an instant. Timers are never cancelled; the core ignores those that no longer matter.
+    Timer {
+        /// When.
+        at: Time,
+        /// Which.
+        key: TimerKey,
+    },
+    /// Tell whoever listens.
+    Notify(Event),
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimerKey {
+    /// The session of a switch wants to be stepped.
+    Session(SwitchId),
+    /// A call has had its time.
+    Call(SwitchId, RequestId),
+    /// A switch that refused or failed may be tried again.
+    Retry(SwitchId),
+    /// A switch has been out of reach for long; `u64` counts the outage.
+    Lost(SwitchId, u64),
+    /// Look whether flips have come into force; force those whose deadline has passed.
+    Flips,
+    /// Look whether retired labels may be removed.
+    Labels,
+}
+
+/// Something worth telling.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+pub enum Event {
+    /// This controller is primary at a switch.
+    Primary {
+        /// The switch.
+        switch: SwitchId,
+    },
+    /// Another controller is primary at a switch; it is excluded from planning.
+    Foreign {
+        /// The switch.
+        switch: SwitchId,
+        /// The other's election id.
+        high: u64,
+        /// Its low half.
+        low: u64,
+    },
+    /// The program was loaded onto a switch, which cleared it.
+    PipelineLoaded {
+        /// The switch.
+        switch: SwitchId,
+    },
+    /// A switch runs another program, and flows may lean on it; `force_pipeline` would replace it.
+    PipelineForeign {
+        /// The switch.
+        switch: SwitchId,
+        /// Its cookie.
+        cookie: u64,
+    },
+    /// A switch had lost its incarnation: it restarted since it was programmed.
+    Restarted {
+        /// The switch.
+        switch: SwitchId,
+    },
+    /// A switch was read in full.
+    Read {
+        /// The switch.
+        switch: SwitchId,
+        /// Entities held.
+        entities: usize,
+        /// Updates to be made.
+        changes: usize,
+        /// Entities of others.
+        foreign: usize,
+    },
+    /// A switch holds exactly what is wanted (conflicts and refusals excepted).
+    Synced {
+        /// The switch.
+        switch: SwitchId,
+    },
+    /// A key that is wanted is somebody else's.
+    Conflict {
+        /// The switch.
+        switch: SwitchId,
+        /// The key, in words.
+        key: String,
+    },
+    /// An update was refused for good; it is not tried again until something else is wanted.
+    Refused {
+        /// The switch.
+        switch: SwitchId,
+        /// The key, in words.
+        key: String,
+        /// The refusal's code.
+        code: Code,
+        /// The switch's text.
+        message: String,
+    },
+    /// A table is full: flows beyond are left untagged.
+    TableFull {
+        /// The switch.
+        switch: SwitchId,
+        /// The key that found no room, in words.
+        key: String,
+    },
+    /// A switch has been out of reach for so long that plans avoid it.
+    SwitchLost {
+        /// The switch.
+        switch: SwitchId,
+    },
+    /// A lost switch is programmed again, and plans may use it.
+    SwitchBack {
+        /// The switch.
+        switch: SwitchId,
+    },
+    /// A job was accepted and is durable; its flows are part of plans from this generation on.
+    JobAccepted {
+        /// The job.
+        job: JobId,
+        /// The generation.
+        generation: u64,
+    },
+    /// A job was not accepted.
+    JobRefused {
+        /// The job.
+        job: JobId,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A job is gone.
+    JobRemoved {
+        /// The job.
+        job: JobId,
+    },
+    /// A new plan is the target.
+    Planned {
+        /// Its generation.
+        generation: u64,
+        /// The policy.
+        policy: String,
+        /// Flows placed.
+        flows: usize,
+        /// Flows whose path or queue differs from what is in force.
+        changed: usize,
+        /// Flows without any live path.
+        unroutable: usize,
+    },
+    /// A request names something that does not exist.
+    Rejected {
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A flow's change could not wait for a gap (dead link, or none came).
+    FlipForced {
+        /// The flow.
+        flow: FlowId,
+        /// Which of its entries.
+        side: Side,
+    },
+    /// Every flow is on its target, and every reachable switch holds what is wanted.
+    Installed {
+        /// The generation reached.
+        generation: u64,
+    },
+    /// A label that nothing can carry any more was removed.
+    LabelRemoved {
+        /// The number.
+        label: u16,
+    },
+    /// A leaf has no free slot; a flow is not tracked.
+    Untracked {
+        /// The flow.
+        flow: FlowId,
+    },
+}

@@ -1,0 +1,145 @@
+//! Our P4 program seen from Rust.
+//!
+//! ```text
+//!  labels, slots (allocators) ─┐
+//!  topology, paths, legs ──────┴─► entries ─EntrySet─► reconcile ─Change by level─► controller
+//!                                     what the switch holds ─Present─┘
+//! ```
+//!
+//! In: topology, candidate paths, labels, the legs of flows; P4Info once. Out: typed entries, and the updates between
+//! what is wanted and what is there. Must not know jobs, sessions, sockets. P4 names occur here and in `p4/` only:
+//! one file per table, each with its key, its action and the verbs `resolve`, `to_entry`, `from_entry`.
+//!
+//! Registers and readout replies become samples in a later part of this module; nothing here depends on them.
+
+pub mod arp;
+pub mod classify;
+pub mod entry_set;
+pub mod host;
+pub mod identity;
+pub mod labels;
+pub mod path_forward;
+pub mod port_role;
+pub mod reconcile;
+pub mod route;
+pub mod schema;
+pub mod slots;
+pub mod switch_config;
+pub mod traffic_class;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use entry_set::{EntrySet, Fabric, Leg, Level, Need, Settings, Wanted, entries};
+pub use identity::EntityKey;
+pub use labels::{Label, Labels};
+pub use reconcile::{Change, Owner, Present, Reconciliation, reconcile};
+pub use schema::{EntryError, ProgramError};
+
+use crate::p4runtime::p4info::Index;
+use crate::p4runtime::proto::p4::v1 as proto;
+use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
+
+/// Every table of the program, resolved once.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Which ports are trusted.
+    pub port_role: port_role::Table,
+    /// Flows to labels.
+    pub classify: classify::Table,
+    /// Labels to ports.
+    pub path_forward: path_forward::Table,
+    /// Hosts to ports.
+    pub host: host::Table,
+    /// Untagged traffic to ports.
+    pub route: route::Table,
+    /// Untagged traffic to queues.
+    pub traffic_class: traffic_class::Table,
+    /// Answers to address requests.
+    pub arp: arp::Table,
+    /// What a switch is told about itself.
+    pub switch_config: switch_config::Table,
+    /// The register with the flip in force per source slot; absent on targets that keep it elsewhere.
+    flip_register: Option<u32>,
+}
+
+impl Program {
+    /// Resolves every name.
+    ///
+    /// # Errors
+    /// [`ProgramError`] names the first thing that the program lacks.
+    pub fn resolve(index: &Index) -> Result<Self, ProgramError> {
+        Ok(Self {
+            port_role: port_role::Table::resolve(index)?,
+            classify: classify::Table::resolve(index)?,
+            path_forward: path_forward::Table::resolve(index)?,
+            host: host::Table::resolve(index)?,
+            route: route::Table::resolve(index)?,
+            traffic_class: traffic_class::Table::resolve(index)?,
+            arp: arp::Table::resolve(index)?,
+            switch_config: switch_config::Table::resolve(index)?,
+            flip_register: index.register("source_flip").ok().map(|register| register.names.id),
+        })
+    }
+
+    /// Reads everything that reconciling looks at: all entries, our default entry, all members and groups.
+    /// (A wildcard read leaves default entries out; P4Runtime specification, section 9.1.)
+    #[must_use]
+    pub fn read_all(&self) -> Vec<proto::Entity> {
+        let default = proto::TableEntry {
+            table_id: self.switch_config.id(),
+            is_default_action: true,
+            ..Default::default()
+        };
+        [
+            Kind::TableEntry(proto::TableEntry::default()),
+            Kind::TableEntry(default),
+            Kind::ActionProfileMember(proto::ActionProfileMember::default()),
+            Kind::ActionProfileGroup(proto::ActionProfileGroup::default()),
+        ]
+        .into_iter()
+        .map(|kind| proto::Entity { entity: Some(kind) })
+        .collect()
+    }
+
+    /// Reads the flip in force of one source slot; `None` when the program has no such register.
+    #[must_use]
+    pub fn read_flip(&self, src_slot: u16) -> Option<proto::Entity> {
+        let kind = Kind::RegisterEntry(proto::RegisterEntry {
+            register_id: self.flip_register?,
+            index: Some(proto::Index { index: src_slot.into() }),
+            data: None,
+        });
+        Some(proto::Entity { entity: Some(kind) })
+    }
+
+    /// The source slot and flip that a register read returned.
+    #[must_use]
+    pub fn flip_of(&self, entity: &proto::Entity) -> Option<(u16, u8)> {
+        let Some(Kind::RegisterEntry(entry)) = &entity.entity else { return None };
+        if Some(entry.register_id) != self.flip_register {
+            return None;
+        }
+        let slot = u16::try_from(entry.index.as_ref()?.index).ok()?;
+        let Some(proto::p4_data::Data::Bitstring(bytes)) = &entry.data.as_ref()?.data else {
+            return None;
+        };
+        let flip = crate::p4runtime::value::decode(bytes)?;
+        Some((slot, u8::try_from(flip).ok()?))
+    }
+
+    /// Entries that the tables are declared to hold together; a read of more than twice that is cut off.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        let sizes = [
+            self.port_role.0.size(),
+            self.classify.0.size(),
+            self.path_forward.0.size(),
+            self.host.0.size(),
+            self.route.schema.size(),
+            self.traffic_class.0.size(),
+            self.arp.0.size(),
+        ];
+        usize::try_from(sizes.iter().sum::<u64>()).unwrap_or(usize::MAX)
+    }
+}

@@ -6,7 +6,7 @@
 //! to ±100 ppm of skew. Nothing may depend on two switches agreeing about the time.
 
 use crate::id::{PortNo, SwitchId};
-use crate::p4runtime::server::Server;
+use crate::p4runtime::server::{Profile, Server};
 use crate::sim::packet::{Departure, Forwarder};
 use crate::switch::{Clock, Config, Switch};
 use crate::time::{Time, stream};
@@ -76,7 +76,7 @@ pub fn switch_config(spec: &FabricSpec, switch: SwitchId) -> Config {
 pub fn servers(spec: &FabricSpec, topology: &Topology) -> Vec<SharedServer> {
     let server = |switch| {
         let device = Switch::new(switch_config(spec, switch));
-        Arc::new(Mutex::new(Server::new(device)))
+        Arc::new(Mutex::new(Server::new(device, Profile::Spec)))
     };
     topology.switches().map(server).collect()
 }

@@ -134,6 +134,7 @@ pub struct World<W> {
     delays: Delays,
     progress: Progress,
     counts: ControlCounts,
+    calls_out: Vec<u32>,
 }
 
 /// Where a run stands.
@@ -183,6 +184,7 @@ impl<W: Wire> World<W> {
     #[must_use]
     pub fn new(parts: Parts<W>) -> Self {
         let open = parts.jobs.len() as u32;
+        let switches = parts.topology.switch_count();
         Self {
             queue: Queue::default(),
             net: parts.net,
@@ -201,6 +203,7 @@ impl<W: Wire> World<W> {
             delays: parts.delays,
             progress: Progress { open, ..Progress::default() },
             counts: ControlCounts::default(),
+            calls_out: vec![0; switches],
         }
     }
 
@@ -322,6 +325,18 @@ impl<W: Wire> World<W> {
     #[must_use]
     pub fn flows(&self) -> &[Flow] {
         &self.flows
+    }
+
+    /// Control-plane events on their way.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.control.in_use()
+    }
+
+    /// Calls to each switch that have no answer yet.
+    #[must_use]
+    pub fn calls_out(&self) -> &[u32] {
+        &self.calls_out
     }
 
     /// The wire, to read from switches after the run.

@@ -3,9 +3,9 @@
 use super::{Said, Wire, WireError};
 use crate::controller::messages::StreamNo;
 use crate::id::SwitchId;
-use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
+use crate::p4runtime::proto::p4::v1::StreamMessageRequest;
 use crate::p4runtime::rpc::{Code, Rpc, RpcResult, StreamEnd};
-use crate::p4runtime::server::StreamId;
+use crate::p4runtime::server::{StreamId, ToClient};
 use crate::sim::fabric::{SharedServer, lock};
 use crate::time::Time;
 use std::collections::BTreeMap;
@@ -22,12 +22,18 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn take(&mut self, messages: Vec<(StreamId, StreamMessageResponse)>) {
-        for (id, message) in messages {
-            let named = self.streams.iter().find(|(_, stream)| **stream == id);
-            if let Some((stream, _)) = named {
-                self.said.push((*stream, Said::Message(message)));
-            }
+    fn take(&mut self, told: Vec<ToClient>) {
+        for (id, what) in told {
+            let named = self.streams.iter().find(|(_, own)| **own == id);
+            let Some(stream) = named.map(|(stream, _)| *stream) else { continue };
+            let said = match what {
+                Ok(message) => Said::Message(message),
+                Err(end) => {
+                    self.streams.remove(&stream);
+                    Said::Ended(end)
+                }
+            };
+            self.said.push((stream, said));
         }
     }
 }

@@ -71,6 +71,10 @@ impl Control {
         }
     }
 
+    pub(super) fn in_use(&self) -> usize {
+        self.waiting.len() - self.free.len()
+    }
+
     fn take(&mut self, place: u32) -> Option<Waiting> {
         self.free.push(place);
         self.waiting.get_mut(place as usize)?.take()
@@ -127,6 +131,9 @@ impl<W: Wire> World<W> {
             }
             Output::Call { switch, request, deadline, rpc } => {
                 let at = now + self.delay();
+                if let Some(out) = self.calls_out.get_mut(switch.index()) {
+                    *out += 1;
+                }
                 self.push(at, Waiting::Call { switch, request, deadline, rpc });
             }
             Output::Timer { at, key } => self.push(at, Waiting::Timer(key)),
@@ -172,7 +179,12 @@ impl<W: Wire> World<W> {
                 return Ok(Happened::Scripted);
             }
             Waiting::Fault(number) => return self.fault(now, number),
-            Waiting::Reply { switch, request, result } => Input::Reply { switch, request, result },
+            Waiting::Reply { switch, request, result } => {
+                if let Some(out) = self.calls_out.get_mut(switch.index()) {
+                    *out = out.saturating_sub(1);
+                }
+                Input::Reply { switch, request, result }
+            }
             Waiting::Message { switch, stream, message } => {
                 self.counts.messages += 1;
                 Input::Stream { switch, stream, message }

@@ -139,9 +139,10 @@ impl<W: Wire> World<W> {
             Step::Start(job) => self.net.start_job(&mut self.queue, now, job),
             Step::Submit(job) => self.submit(job)?,
             Step::Cancel(job) => {
-                self.net.cancel_job(now, job);
                 self.progress.waiting.retain(|(waiting, _)| *waiting != job);
-                self.cancelled(job)?;
+                if self.net.cancel_job(now, job) {
+                    self.cancelled(job)?;
+                }
             }
             Step::Cable { link, up, share } => self.cable(now, link, (up, share)),
             Step::Policy(policy) => self.step_core(Input::SetPolicy { policy })?,

@@ -17,6 +17,7 @@ pub mod generate;
 pub mod import;
 pub mod path;
 pub mod state;
+pub mod suggest;
 
 pub use build::address;
 pub use path::{DEFAULT_MAX_PATHS, Path, PathError, Paths};
@@ -167,6 +168,16 @@ pub enum TopologyError {
         /// Ports available.
         max: usize,
     },
+    /// More switches than labels and tables are made for.
+    #[error(
+        "the fabric has {switches} switches; at most {max} are supported (16-bit labels are shared by all trees)"
+    )]
+    TooManySwitches {
+        /// Switches given.
+        switches: usize,
+        /// Most.
+        max: usize,
+    },
     /// A zero rate.
     #[error("the cable {from} - {to} has rate 0; give a rate such as 25Gbps")]
     ZeroRate {
@@ -199,6 +210,10 @@ pub enum TopologyError {
 
 /// Ports 1..=`MAX_PORT` carry cables: 510 is the CPU port and 511 drops (BMv2 `--cpu-port`, `--drop-port`).
 pub const MAX_PORT: u16 = 509;
+
+/// Most switches of one fabric: 65,535 labels leave each of them 31 trees, and the table of next hops of the largest
+/// fabric stays below a few hundred megabytes.
+pub const MAX_SWITCHES: usize = 2048;
 
 /// A cable, as generators and importers describe it: both directions have the same rate and delay.
 #[derive(Clone, Debug, PartialEq, Eq)]

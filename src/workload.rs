@@ -14,8 +14,11 @@ use serde::{Deserialize, Serialize};
 
 mod flows;
 pub mod models;
+pub mod place;
+pub mod scenario;
 
-pub use flows::{FlowError, ROCE_PORT, flows};
+pub use flows::{FlowError, ROCE_PORT, edge_bytes, flows};
+pub use scenario::{Event, EventKind, Scenario, ScenarioError};
 
 /// One data-parallel training job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 //! In: nodes in any order, cables by name. Out: switches first, dense ids, ports given, both directions of every cable
 //! next to each other; or the first reason why it is no fabric. Must not know: where the description came from.
 
-use super::{Cable, Link, MAX_PORT, Node, NodeKind, Topology, TopologyError};
+use super::{Cable, Link, MAX_PORT, MAX_SWITCHES, Node, NodeKind, Topology, TopologyError};
 use crate::id::{LinkId, NodeId, PortNo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -30,6 +30,12 @@ impl Topology {
             return Err(TopologyError::TooSmall { hosts: hosts.len(), switches: switches.len() });
         }
         let switch_count = switches.len();
+        if switch_count > MAX_SWITCHES {
+            return Err(TopologyError::TooManySwitches {
+                switches: switch_count,
+                max: MAX_SWITCHES,
+            });
+        }
         let nodes: Vec<Node> = switches.into_iter().chain(hosts).collect();
         let index = index_names(&nodes)?;
         check_addresses(&nodes[switch_count..])?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// Most hosts per leaf: one leaf is one /24 (see [`address`]).
 pub const MAX_HOSTS_PER_LEAF: u32 = 254;
-/// Most cables of a generated fabric: a fat-tree of 64-port switches has 196,608; more is surely a typing error and
+/// Most cables of a generated fabric: a fat-tree of 40-port switches has 48,000; more is surely a typing error and
 /// would only fill memory.
 pub const MAX_CABLES: u64 = 1 << 18;
 /// Propagation delay of a cable unless the file says otherwise: 100 m of fibre at 5 ns/m.
@@ -58,7 +58,7 @@ pub enum GenerateError {
         spines: u32,
     },
     /// A fat-tree needs an even number of ports.
-    #[error("a fat-tree needs an even k between 2 and 64, not {k}")]
+    #[error("a fat-tree needs an even k between 2 and 40, not {k}")]
     FatTreeK {
         /// Ports per switch.
         k: u32,
@@ -163,7 +163,7 @@ impl LeafSpine {
 /// (Al-Fares et al., SIGCOMM 2008).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FatTree {
-    /// Ports per switch, even, 2..=64.
+    /// Ports per switch, even, 2..=40 (2,000 switches, 16,000 hosts).
     pub k: u32,
     /// Rate of host cables.
     pub host_link: BitRate,
@@ -180,7 +180,7 @@ impl FatTree {
     /// See [`GenerateError`].
     pub fn build(&self) -> Result<Topology, GenerateError> {
         let k = self.k;
-        if !k.is_multiple_of(2) || !(2..=64).contains(&k) {
+        if !k.is_multiple_of(2) || !(2..=40).contains(&k) {
             return Err(GenerateError::FatTreeK { k });
         }
         let half = k / 2;

@@ -54,8 +54,8 @@ pub(super) fn build(
         let labels = sinks * trees;
         return Err(PathError::TooManyLabels { labels, sinks, trees, max_paths });
     }
-    for per_sink in &mut paths.next {
-        per_sink.resize(trees, vec![None; switches]);
+    for &sink in &leaves {
+        paths.next[sink.index()].resize(trees, vec![None; switches]);
     }
     Ok(paths)
 }

@@ -1,0 +1,1 @@
+//! Importers, good and bad files.

@@ -1,0 +1,111 @@
+//! The default scenario, in code. `examples/scenarios/default.toml` says the same; a test compares them.
+//!
+//! In: a seed. Out: a scenario. Must not know: policies, or how they do on it.
+
+use super::draw::Draw;
+use super::{Event, EventKind, Problem, Scenario, ScenarioError, error::Place};
+use crate::id::{JobId, LinkId};
+use crate::time::Span;
+use crate::topology::Topology;
+use crate::topology::generate::LeafSpine;
+use crate::units::BitRate;
+use crate::workload::place::{RingOrder, place};
+use crate::workload::{Job, edge_bytes, models};
+
+/// Time of one iteration of a job that is alone on the fabric: compute, and communication at the rate of its slowest
+/// host link, overlapped as the job allows. The unit in which start phases are drawn.
+#[must_use]
+pub fn contention_free_iteration(topology: &Topology, job: &Job) -> Span {
+    let rate = |host| {
+        let (up, down) = (topology.uplink(host), topology.downlink(host));
+        topology.link(up).rate.min(topology.link(down).rate)
+    };
+    let slowest = job.ranks.iter().map(|&host| rate(host)).min().unwrap_or(BitRate(0));
+    let bytes = edge_bytes(job.gradient.0, job.ranks.len(), job.channels);
+    let comm = slowest.transmission(bytes.saturating_mul(u64::from(job.channels)));
+    let alone = Span::from_secs_f64(job.compute.as_secs_f64() * (1.0 - job.overlap));
+    job.compute.max(alone + comm)
+}
+
+/// Name, model, workers, iterations of the default scenario's jobs.
+const JOBS: [(&str, &str, usize, u32); 7] = [
+    ("bert-large", "bert-large-s512", 4, 12),
+    ("gpt2-medium", "gpt2-medium", 4, 12),
+    ("gpt2-small", "gpt2-small", 4, 34),
+    ("vgg-16", "vgg-16", 4, 18),
+    ("vgg-19", "vgg-19", 4, 15),
+    ("bert-base", "bert-base", 6, 22),
+    ("resnet-152", "resnet-152", 6, 16),
+];
+/// Jobs that may share a NIC.
+const JOBS_PER_HOST: u32 = 2;
+
+/// The scenario of `ringpath demo` and of the published figures.
+///
+/// # Errors
+/// None in practice: sizes and names are constants that tests build.
+pub fn default_scenario(seed: u64) -> Result<Scenario, ScenarioError> {
+    let whole = |problem| ScenarioError {
+        place: Place { file: "(default scenario)".into(), line: 0, column: 0 },
+        problem: Box::new(problem),
+    };
+    let topology = LeafSpine::new(4, 4, 4, BitRate(25_000_000_000))
+        .build()
+        .map_err(|source| whole(Problem::Fabric { source }))?;
+    let counts: Vec<usize> = JOBS.iter().map(|job| job.2).collect();
+    let taken = vec![0; topology.host_count()];
+    let rings = place(&counts, &taken, JOBS_PER_HOST, RingOrder::Sorted, seed)
+        .map_err(|source| whole(Problem::NoRoom { source }))?;
+    let mut jobs = Vec::new();
+    for (i, (&(name, model, _, iterations), ranks)) in JOBS.iter().zip(rings).enumerate() {
+        let row = models::find(model).ok_or_else(|| {
+            let (model, hint, known) = (model.to_owned(), String::new(), String::new());
+            whole(Problem::UnknownModel { model, hint, known })
+        })?;
+        let index = i as u64;
+        let mut job = Job {
+            id: JobId::from(i),
+            name: name.to_owned(),
+            model: model.to_owned(),
+            ranks,
+            gpus_per_rank: 4,
+            gradient: row.gradient(),
+            compute: Draw::new(seed, "compute-spread", index).spread(row.compute(), 0.1),
+            overlap: 0.0,
+            jitter: 0.03,
+            iterations,
+            start: Span::ZERO,
+            channels: 1,
+        };
+        let period = contention_free_iteration(&topology, &job);
+        job.start = Draw::new(seed, "start", index).between(Span::ZERO, period);
+        jobs.push(job);
+    }
+    Ok(Scenario {
+        name: "default".into(),
+        seed,
+        queues: super::DEFAULT_QUEUES,
+        max_paths: crate::topology::DEFAULT_MAX_PATHS,
+        events: events(&topology, seed),
+        topology,
+        jobs,
+        packet_scale: None,
+        notes: Vec::new(),
+    })
+}
+
+/// One fabric cable fails between 2 s and 3 s.
+fn events(topology: &Topology, seed: u64) -> Vec<Event> {
+    let between_switches = |&link: &LinkId| {
+        let link = topology.link(link);
+        topology.as_switch(link.from).is_some() && topology.as_switch(link.to).is_some()
+    };
+    let even = (0..topology.links().len()).step_by(2).map(LinkId::from);
+    let cables: Vec<LinkId> = even.filter(between_switches).collect();
+    let mut draw = Draw::new(seed, "event", 0);
+    let at = draw.between(Span::from_millis(2_000), Span::from_millis(3_000));
+    draw.one_of(&cables)
+        .map(|link| Event { at, kind: EventKind::LinkDown { link } })
+        .into_iter()
+        .collect()
+}

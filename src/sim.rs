@@ -36,6 +36,12 @@ pub enum SimError {
         /// The queue pair.
         queue_pair: u32,
     },
+    /// A fabric that cannot be built.
+    #[error("the fabric cannot be built: {reason}")]
+    Fabric {
+        /// Why.
+        reason: String,
+    },
     /// A ring whose flows do not close.
     #[error("job {job} channel {channel} has {flows} flows for a ring of {ranks} ranks")]
     BrokenRing {

@@ -8,6 +8,7 @@
 use crate::id::{PortNo, SwitchId};
 use crate::p4runtime::server::{Profile, Server};
 use crate::sim::packet::{Departure, Forwarder};
+use crate::switch::stats::Drop;
 use crate::switch::{Clock, Config, Switch};
 use crate::time::{Time, stream};
 use crate::topology::Topology;
@@ -79,6 +80,34 @@ pub fn servers(spec: &FabricSpec, topology: &Topology) -> Vec<SharedServer> {
         Arc::new(Mutex::new(Server::new(device, Profile::Spec)))
     };
     topology.switches().map(server).collect()
+}
+
+/// Packets that a switch lost, by what a report tells apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// A queue was full.
+    pub queue_full: u64,
+    /// The port was down.
+    pub port_down: u64,
+    /// The program or the switch dropped it for another reason, or it was lost in a restart.
+    pub other: u64,
+}
+
+impl Losses {
+    /// Adds another switch's.
+    pub fn add(&mut self, other: Self) {
+        self.queue_full += other.queue_full;
+        self.port_down += other.port_down;
+        self.other += other.other;
+    }
+}
+
+/// What a switch has lost so far.
+#[must_use]
+pub fn switch_losses(switch: &Switch) -> Losses {
+    let stats = switch.stats();
+    let (queue_full, port_down) = (stats.drops(Drop::QueueFull), stats.drops(Drop::PortDown));
+    Losses { queue_full, port_down, other: stats.all_drops() - queue_full - port_down }
 }
 
 /// A switch as the packet network uses it.

@@ -12,6 +12,7 @@ pub use tables::{SwitchTables, Tables};
 use crate::controller::messages::Event as Notice;
 use crate::id::{FlowId, SwitchId};
 use crate::pipeline::Program;
+use crate::pipeline::counters::Counters;
 use crate::sim::fabric::{FabricSwitch, SharedServer};
 use crate::sim::packet::Net;
 use crate::sim::wire::Wire;
@@ -94,7 +95,7 @@ enum Damage {
 impl Checker {
     /// All invariants of this module. `levels` are the queues that plans may use.
     #[must_use]
-    pub fn new(program: Program, drops: u32, topology: &Topology, levels: u8) -> Self {
+    pub fn new(program: Program, counters: Counters, topology: &Topology, levels: u8) -> Self {
         Self {
             invariants: vec![
                 Box::new(LabelsInstalled),
@@ -103,7 +104,7 @@ impl Checker {
                 Box::new(QueueInRange { levels }),
                 Box::new(Bounded),
             ],
-            tables: Tables::new(program, drops, topology.switch_count()),
+            tables: Tables::new(program, counters, topology.switch_count()),
             damaged: BTreeMap::new(),
             restarted: false,
             forced: BTreeSet::new(),

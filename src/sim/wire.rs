@@ -77,6 +77,9 @@ pub enum WireError {
     },
 }
 
+/// What the end of a broken stream says.
+const RESET: &str = "connection reset";
+
 /// What a switch said on a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {

@@ -10,6 +10,7 @@
 //! ```
 
 mod control;
+mod restart;
 mod script;
 
 pub use control::{Control, Delays};
@@ -19,15 +20,17 @@ use crate::controller::core::Core;
 use crate::controller::messages::{Event as Notice, Input};
 use crate::controller::store::MemoryStore;
 use crate::id::{JobId, SwitchId};
-use crate::sim::fabric::{FabricSwitch, SharedServer};
+use crate::sim::fabric::{FabricSwitch, Losses, SharedServer};
 use crate::sim::fault::Faults;
 use crate::sim::packet::{Net, NetEvent};
 use crate::sim::queue::Queue;
+use crate::sim::shuffle::Shuffle;
 use crate::sim::wire::{Wire, WireError};
 use crate::time::{Span, Time, stream};
 use crate::topology::Topology;
 use crate::workload::{Flow, Job};
 use rand_pcg::Pcg64;
+use std::sync::Arc;
 
 /// Longest virtual time of a run: a job that cannot finish (a dead path that nobody repairs) must not spin forever.
 pub const MAX_VIRTUAL: Span = Span(3_600_000_000_000);
@@ -99,6 +102,8 @@ pub struct Parts<W> {
     pub core: Core,
     /// What happens.
     pub script: Script,
+    /// The controller's policies, to order moves from.
+    pub shuffle: Vec<Arc<Shuffle>>,
     /// What goes wrong.
     pub faults: Faults,
     /// Control-plane delays.
@@ -129,6 +134,8 @@ pub struct World<W> {
     jobs: Vec<Job>,
     flows: Vec<Flow>,
     script: Script,
+    shuffle: Vec<Arc<Shuffle>>,
+    lost_in_restarts: Losses,
     control: Control,
     random: Pcg64,
     delays: Delays,
@@ -198,6 +205,8 @@ impl<W: Wire> World<W> {
             jobs: parts.jobs,
             flows: parts.flows,
             script: parts.script,
+            shuffle: parts.shuffle,
+            lost_in_restarts: Losses::default(),
             control: Control::default(),
             random: stream(parts.seed, "control delays", 0),
             delays: parts.delays,
@@ -337,6 +346,18 @@ impl<W: Wire> World<W> {
     #[must_use]
     pub fn calls_out(&self) -> &[u32] {
         &self.calls_out
+    }
+
+    /// Packets that switches had lost before they restarted, and those that they held then.
+    #[must_use]
+    pub fn restart_losses(&self) -> Losses {
+        self.lost_in_restarts
+    }
+
+    /// Hash over every event so far: those of the network with the frames, those of the control plane with the messages.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.net.digest() ^ self.control.digest().rotate_left(32)
     }
 
     /// The wire, to read from switches after the run.

@@ -5,13 +5,11 @@ use crate::p4runtime::device::Device as _;
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
 use crate::pipeline::labels::Label;
+use crate::pipeline::counters::Counters;
 use crate::pipeline::{Program, classify, path_forward};
 use crate::sim::fabric::{SharedServer, lock};
 use crate::time::Time;
 use std::collections::BTreeMap;
-
-/// Index of `label_miss` in the program's `drops` counter (p4/README.md, "Counters").
-pub const LABEL_MISS: i64 = 3;
 
 /// One switch's entries of the tables that invariants look at.
 #[derive(Clone, Debug, Default)]
@@ -28,15 +26,15 @@ pub struct SwitchTables {
 #[derive(Clone, Debug)]
 pub struct Tables {
     program: Program,
-    drops: u32,
+    counters: Counters,
     switches: Vec<SwitchTables>,
 }
 
 impl Tables {
-    /// Nothing read yet. `drops` is the counter's id.
+    /// Nothing read yet.
     #[must_use]
-    pub fn new(program: Program, drops: u32, switches: usize) -> Self {
-        Self { program, drops, switches: vec![SwitchTables::default(); switches] }
+    pub fn new(program: Program, counters: Counters, switches: usize) -> Self {
+        Self { program, counters, switches: vec![SwitchTables::default(); switches] }
     }
 
     /// One switch's entries as last read.
@@ -66,19 +64,10 @@ impl Tables {
     /// Packets of a switch that had a label without an entry.
     #[must_use]
     pub fn label_misses(&self, server: &SharedServer, now: Time) -> u64 {
-        let entry = proto::CounterEntry {
-            counter_id: self.drops,
-            index: Some(proto::Index { index: LABEL_MISS }),
-            data: None,
-        };
-        let entity = proto::Entity { entity: Some(Kind::CounterEntry(entry)) };
-        let mut count = 0;
-        let _ = lock(server).device().read(now, &entity, &mut |found| {
-            if let Some(Kind::CounterEntry(entry)) = found.entity {
-                count += entry.data.map_or(0, |data| data.packet_count.max(0) as u64);
-            }
-        });
-        count
+        let entity = self.counters.read_label_misses();
+        let mut found = Vec::new();
+        let _ = lock(server).device().read(now, &entity, &mut |cell| found.push(cell));
+        self.counters.sum(&found).0.label_miss
     }
 }
 

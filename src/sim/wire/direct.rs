@@ -38,6 +38,14 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// What the device has put into its outbox follows what the server said.
+    fn listen(&mut self, now: Time) {
+        let told = lock(&self.server).drain(now);
+        self.take(told);
+    }
+}
+
 impl DirectWire {
     /// A wire to servers in order of switch id.
     #[must_use]
@@ -75,6 +83,7 @@ impl Wire for DirectWire {
             let Some(id) = endpoint.streams.get(&stream).copied() else { break };
             let answers = lock(&endpoint.server).stream_message(now, id, message.clone());
             endpoint.take(answers);
+            endpoint.listen(now);
         }
         Ok(())
     }
@@ -92,7 +101,7 @@ impl Wire for DirectWire {
         let endpoint = &mut self.switches[switch.index()];
         for (stream, id) in std::mem::take(&mut endpoint.streams) {
             lock(&endpoint.server).close_stream(now, id);
-            let end = StreamEnd { code: Code::Unavailable, message: "connection reset".into() };
+            let end = StreamEnd { code: Code::Unavailable, message: super::RESET.into() };
             endpoint.said.push((stream, Said::Ended(end)));
         }
         Ok(())
@@ -100,8 +109,9 @@ impl Wire for DirectWire {
 
     fn drain(&mut self, switch: SwitchId, now: Time) -> Result<Vec<(StreamNo, Said)>, WireError> {
         let endpoint = &mut self.switches[switch.index()];
-        let told = lock(&endpoint.server).drain(now);
-        endpoint.take(told);
-        Ok(std::mem::take(&mut endpoint.said))
+        endpoint.listen(now);
+        let mut said = std::mem::take(&mut endpoint.said);
+        said.sort_by_key(|(stream, _)| *stream);
+        Ok(said)
     }
 }

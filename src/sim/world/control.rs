@@ -9,6 +9,7 @@ use crate::sim::fault::Fate;
 use crate::sim::wire::{Said, Wire};
 use crate::time::{Span, Time};
 use rand::RngExt as _;
+use std::hash::Hasher as _;
 
 /// Ranges from which control-plane delays are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,7 @@ pub struct Control {
     /// Streams keep their order: when the last message to and from a switch arrives.
     to_switch: Vec<Time>,
     from_switch: Vec<Time>,
+    digest: u64,
 }
 
 impl Control {
@@ -69,6 +71,20 @@ impl Control {
                 self.waiting.len() as u32 - 1
             }
         }
+    }
+
+    /// Hash over everything that was on its way and arrived.
+    pub(super) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Folds an event into the digest: its text form is a function of its value, and control events are few.
+    fn note(&mut self, now: Time, waiting: &Waiting) {
+        let mut hash = rustc_hash::FxHasher::default();
+        hash.write_u64(self.digest);
+        hash.write_u64(now.0);
+        hash.write(format!("{waiting:?}").as_bytes());
+        self.digest = hash.finish();
     }
 
     pub(super) fn in_use(&self) -> usize {
@@ -155,6 +171,7 @@ impl<W: Wire> World<W> {
 
     pub(super) fn control_event(&mut self, now: Time, place: u32) -> Result<Happened, WorldError> {
         let Some(waiting) = self.control.take(place) else { return Ok(Happened::Stepped) };
+        self.control.note(now, &waiting);
         let input = match waiting {
             Waiting::Open { switch, stream } => {
                 self.wire.open(switch, now, stream)?;

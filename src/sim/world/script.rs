@@ -2,7 +2,7 @@
 
 use super::{World, WorldError};
 use crate::controller::messages::Input;
-use crate::id::{HostId, JobId, LinkId};
+use crate::id::{HostId, JobId, LinkId, SwitchId};
 use crate::sim::packet::net::Offer;
 use crate::sim::wire::Wire;
 use crate::sim::world::control::Waiting;
@@ -38,6 +38,10 @@ pub enum Step {
     Policy(String),
     /// The controller plans again.
     Replan,
+    /// So many flows get another candidate path and queue.
+    Move(u32),
+    /// The controller reads a switch in full and reconciles.
+    Resync(SwitchId),
     /// A host computes at a share of its speed.
     Pace(HostId, f64),
     /// A host falls silent.
@@ -90,6 +94,11 @@ impl Default for Script {
 }
 
 impl<W: Wire> World<W> {
+    /// Adds a step to the script while the world runs.
+    pub fn schedule(&mut self, at: Time, step: Step) {
+        self.push(at, Waiting::Script(step));
+    }
+
     /// Hands a job to the controller; its traffic waits for the plan.
     pub(super) fn submit(&mut self, job: JobId) -> Result<(), WorldError> {
         let Some(spec) = self.jobs.get(job.index()).cloned() else { return Ok(()) };
@@ -147,6 +156,11 @@ impl<W: Wire> World<W> {
             Step::Cable { link, up, share } => self.cable(now, link, (up, share)),
             Step::Policy(policy) => self.step_core(Input::SetPolicy { policy })?,
             Step::Replan => self.step_core(Input::Replan)?,
+            Step::Move(flows) => {
+                self.shuffle.iter().for_each(|policy| policy.order(flows));
+                self.step_core(Input::Replan)?;
+            }
+            Step::Resync(switch) => self.step_core(Input::Resync { switch })?,
             Step::Pace(host, pace) => self.net.set_host_pace(host, pace),
             Step::Fail(host) => {
                 for job in self.net.fail_host(now, host) {

@@ -1,0 +1,94 @@
+//! One policy on one scenario, packet by packet.
+//!
+//! In: a scenario, a policy, the compiled program, a seed, the kind of wire. Out: [`RunResult`] with the metrics of
+//! docs/scheduling. Must not know the command line or what other policies did.
+
+mod alone;
+mod assemble;
+mod measure;
+
+pub use alone::contention_free;
+pub use assemble::{Assembly, Options, assemble};
+pub use measure::{Dropped, Packets, RunResult};
+
+use crate::controller::core::CoreError;
+use crate::controller::{Artifacts, Planning, SharedPolicy};
+use crate::pipeline::ProgramError;
+use crate::sim::SimError;
+use crate::sim::wire::{DirectWire, GrpcWire, Wire, WireError, WireKind};
+use crate::sim::world::WorldError;
+use crate::workload::scenario::Scenario;
+
+/// What is run.
+#[derive(Clone, Copy)]
+pub struct RunSpec<'a> {
+    /// Fabric, jobs, events.
+    pub scenario: &'a Scenario,
+    /// The policies that the controller knows.
+    pub policies: &'a [SharedPolicy],
+    /// The one in force at the start.
+    pub policy: &'a str,
+    /// The compiled P4 program.
+    pub artifacts: &'a Artifacts,
+    /// How the controller reaches the switches.
+    pub wire: WireKind,
+    /// How the controller plans.
+    pub planning: Planning,
+    /// Everything else that can be chosen.
+    pub options: Options,
+}
+
+/// Why a run has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario cannot be simulated.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// The program lacks something.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// P4Info is broken.
+    #[error("the program's P4Info cannot be used: {0}")]
+    P4Info(String),
+    /// The controller cannot be made.
+    #[error(transparent)]
+    Core(#[from] CoreError),
+    /// The jobs have no flows.
+    #[error(transparent)]
+    Flows(#[from] crate::workload::FlowError),
+    /// The wire cannot be made or broke.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The run ended before its time.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+/// Runs a policy on a scenario to the end.
+///
+/// # Errors
+/// [`RunError`]; a broken wire names the switch.
+pub fn run(spec: &RunSpec<'_>) -> Result<RunResult, RunError> {
+    let assembly = assemble(spec)?;
+    match spec.wire {
+        WireKind::Direct => {
+            let wire = DirectWire::new(&assembly.servers);
+            finish(spec, assembly, wire)
+        }
+        WireKind::Grpc => {
+            let wire = GrpcWire::start(&assembly.servers, &spec.scenario.topology)?;
+            finish(spec, assembly, wire)
+        }
+    }
+}
+
+fn finish<W: Wire>(
+    spec: &RunSpec<'_>,
+    assembly: Assembly,
+    wire: W,
+) -> Result<RunResult, RunError> {
+    let facts = assembly.facts.clone();
+    let mut world = assembly.into_world(wire);
+    world.run(&mut |_, _, _| Ok::<(), WorldError>(()))?;
+    Ok(measure::measure(spec.policy, &facts, &mut world)?)
+}

@@ -147,8 +147,7 @@ impl Harness {
             objective: Objective::default(),
             phases: 1,
         };
-        let options =
-            Options { faults: faults.to_vec(), wait_linger: true, ..Options::default() };
+        let options = Options { faults: faults.to_vec(), wait_linger: true, ..Options::default() };
         let spec = RunSpec {
             scenario: &scenario,
             policies: std::slice::from_ref(&self.policy),

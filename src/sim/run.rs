@@ -13,6 +13,7 @@ pub use measure::{Dropped, Packets, RunResult};
 
 use crate::controller::core::CoreError;
 use crate::controller::{Artifacts, Planning, SharedPolicy};
+use crate::p4runtime::p4info::Index;
 use crate::pipeline::ProgramError;
 use crate::sim::SimError;
 use crate::sim::wire::{DirectWire, GrpcWire, Wire, WireError, WireKind};
@@ -20,7 +21,7 @@ use crate::sim::world::WorldError;
 use crate::workload::scenario::Scenario;
 
 /// What is run.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct RunSpec<'a> {
     /// Fabric, jobs, events.
     pub scenario: &'a Scenario,
@@ -64,6 +65,19 @@ pub enum RunError {
     World(#[from] WorldError),
 }
 
+/// The compiled program that lies in `p4/build`.
+///
+/// # Errors
+/// [`RunError::P4Info`] if the committed file is broken.
+pub fn committed_program() -> Result<Artifacts, RunError> {
+    let text = include_str!("../../p4/build/ringpath.p4info.txtpb");
+    let index = Index::from_text(text).map_err(|error| RunError::P4Info(error.to_string()))?;
+    Ok(Artifacts {
+        p4info: index.info().clone(),
+        device_config: bytes::Bytes::from_static(include_bytes!("../../p4/build/ringpath.json")),
+    })
+}
+
 /// Runs a policy on a scenario to the end.
 ///
 /// # Errors
@@ -82,13 +96,12 @@ pub fn run(spec: &RunSpec<'_>) -> Result<RunResult, RunError> {
     }
 }
 
-fn finish<W: Wire>(
-    spec: &RunSpec<'_>,
-    assembly: Assembly,
-    wire: W,
-) -> Result<RunResult, RunError> {
+fn finish<W: Wire>(spec: &RunSpec<'_>, assembly: Assembly, wire: W) -> Result<RunResult, RunError> {
     let facts = assembly.facts.clone();
     let mut world = assembly.into_world(wire);
     world.run(&mut |_, _, _| Ok::<(), WorldError>(()))?;
     Ok(measure::measure(spec.policy, &facts, &mut world)?)
 }
+
+#[cfg(test)]
+mod tests;

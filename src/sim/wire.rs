@@ -20,9 +20,7 @@ use crate::p4runtime::rpc::{Rpc, RpcResult, StreamEnd};
 use crate::time::Time;
 
 /// Which wire a run uses.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WireKind {
     /// In process.

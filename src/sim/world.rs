@@ -221,10 +221,7 @@ impl<W: Wire> World<W> {
         self.schedule_faults();
         self.step_core(Input::Boot { stored: Vec::new(), wall_ms: self.script.wall_ms })?;
         let initial: Vec<JobId> = self.script.initial.clone();
-        for job in initial {
-            self.submit(job)?;
-        }
-        Ok(())
+        self.submit(&initial)
     }
 
     /// Runs one event; `None` when nothing is left to happen.
@@ -303,8 +300,7 @@ impl<W: Wire> World<W> {
         let open = |job: &&Job| {
             !matches!(self.net.job(job.id).phase(), crate::sim::ring::Phase::Finished(_))
         };
-        let names: Vec<&str> =
-            self.jobs.iter().filter(open).map(|job| job.name.as_str()).collect();
+        let names: Vec<&str> = self.jobs.iter().filter(open).map(|job| job.name.as_str()).collect();
         WorldError::Unfinished {
             seconds: self.queue.now().as_secs_f64(),
             jobs: names.join(", "),

@@ -111,6 +111,9 @@ const MAX_QUEUE_PACKETS: u32 = 16_384;
 /// BMv2's queue length, the least used.
 const MIN_QUEUE_PACKETS: u32 = 64;
 
+/// Registers of the committed program (p4/README.md), and two telemetry intervals of the default length.
+const SLOTS: Sizes = Sizes { source: 4096, sink: 4096, quarantine: Span::from_millis(200) };
+
 /// Builds everything but the wire.
 pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
     let Scenario { topology, jobs, .. } = spec.scenario;
@@ -128,10 +131,8 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
     let seed = spec.options.seed.unwrap_or(spec.scenario.seed);
     let transport = scale.transport(spec.options.recovery);
     let room = transport.window.saturating_mul(flows.len() as u32);
-    let queue_packets = spec
-        .options
-        .queue_packets
-        .unwrap_or(room.clamp(MIN_QUEUE_PACKETS, MAX_QUEUE_PACKETS));
+    let queue_packets =
+        spec.options.queue_packets.unwrap_or(room.clamp(MIN_QUEUE_PACKETS, MAX_QUEUE_PACKETS));
     let fabric = FabricSpec { queues: spec.scenario.queues, queue_packets, seed };
     let servers = servers(&fabric, topology);
     let switches = servers.iter().cloned().map(FabricSwitch::new).collect();
@@ -152,7 +153,7 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         artifacts: spec.artifacts.clone(),
         program: program.clone(),
         settings: Settings::new("sim", scale.slowest_packet_time()),
-        slots: Sizes::default(),
+        slots: SLOTS,
         policies: shuffle.iter().map(|policy| policy.clone() as _).collect(),
         policy: spec.policy.to_owned(),
         planning: spec.planning,

@@ -148,7 +148,8 @@ fn jobs<W: Wire>(world: &World<W>) -> (BTreeMap<String, f64>, f64) {
         // The first iteration starts into an empty or a settling fabric; a job of one iteration has no other.
         let counted = if history.len() > 1 { &history[1..] } else { history };
         if !counted.is_empty() {
-            let sum: f64 = counted.iter().map(|it| (it.comm_end - it.comm_start).as_secs_f64()).sum();
+            let sum: f64 =
+                counted.iter().map(|it| (it.comm_end - it.comm_start).as_secs_f64()).sum();
             comm.insert(job.name.clone(), sum * 1e3 / counted.len() as f64);
         }
         if let Some(end) = run.finished_at() {

@@ -19,7 +19,6 @@ use crate::switch::Switch;
 use crate::time::Time;
 use crate::topology::Topology;
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,10 +70,8 @@ impl GrpcWire {
     /// # Errors
     /// [`WireError::Start`] names the switch.
     pub fn start(servers: &[SharedServer], topology: &Topology) -> Result<Self, WireError> {
-        let failed = |switch: &str, reason: String| WireError::Start {
-            switch: switch.to_owned(),
-            reason,
-        };
+        let failed =
+            |switch: &str, reason: String| WireError::Start { switch: switch.to_owned(), reason };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(WORKERS)
             .enable_all()

@@ -268,11 +268,6 @@ impl<W: Wire> World<W> {
         Ok(())
     }
 
-    pub(super) fn break_streams(&mut self, now: Time, switch: SwitchId) -> Result<(), WorldError> {
-        self.wire.break_streams(switch, now)?;
-        self.touched(now, switch)
-    }
-
     fn notice(&mut self, now: Time, notice: Notice) -> Result<(), WorldError> {
         match &notice {
             Notice::JobAccepted { job, generation } => self.accepted(*job, *generation),

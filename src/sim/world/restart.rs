@@ -90,8 +90,7 @@ fn load(
         election_id: Some(election),
         ..Default::default()
     };
-    let message =
-        proto::StreamMessageRequest { update: Some(Arbitrate::Arbitration(arbitration)) };
+    let message = proto::StreamMessageRequest { update: Some(Arbitrate::Arbitration(arbitration)) };
     server.stream_message(now, stream, message);
     let request = proto::SetForwardingPipelineConfigRequest {
         device_id: device_id(switch),

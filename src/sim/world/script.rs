@@ -99,13 +99,17 @@ impl<W: Wire> World<W> {
         self.push(at, Waiting::Script(step));
     }
 
-    /// Hands a job to the controller; its traffic waits for the plan.
-    pub(super) fn submit(&mut self, job: JobId) -> Result<(), WorldError> {
-        let Some(spec) = self.jobs.get(job.index()).cloned() else { return Ok(()) };
-        let flows = self.flows.iter().filter(|flow| flow.job == job).cloned().collect();
-        self.progress.submitted += 1;
-        self.progress.waiting.push((job, None));
-        self.step_core(Input::SubmitJob { job: spec, flows })
+    /// Hands jobs to the controller, planned together; their traffic waits for the plan.
+    pub(super) fn submit(&mut self, jobs: &[JobId]) -> Result<(), WorldError> {
+        let mut batch = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let Some(spec) = self.jobs.get(job.index()).cloned() else { continue };
+            let flows = self.flows.iter().filter(|flow| flow.job == *job).cloned().collect();
+            self.progress.submitted += 1;
+            self.progress.waiting.push((*job, None));
+            batch.push((spec, flows));
+        }
+        self.step_core(Input::SubmitJobs(batch))
     }
 
     pub(super) fn accepted(&mut self, job: JobId, generation: u64) {
@@ -146,7 +150,7 @@ impl<W: Wire> World<W> {
     pub(super) fn scripted(&mut self, now: Time, step: Step) -> Result<(), WorldError> {
         match step {
             Step::Start(job) => self.net.start_job(&mut self.queue, now, job),
-            Step::Submit(job) => self.submit(job)?,
+            Step::Submit(job) => self.submit(&[job])?,
             Step::Cancel(job) => {
                 self.progress.waiting.retain(|(waiting, _)| *waiting != job);
                 if self.net.cancel_job(now, job) {

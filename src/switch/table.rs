@@ -214,7 +214,7 @@ impl Table {
         let last = constants.iter().map(|entry| entry.priority).max().unwrap_or(0);
         for constant in constants {
             let bytes: Vec<(Vec<u8>, Vec<u8>, u32)> =
-                constant.matches.iter().map(|m| const_bytes(m)).collect();
+                constant.matches.iter().map(const_bytes).collect();
             let matches: Vec<FieldMatch<'_>> = constant
                 .matches
                 .iter()

@@ -9,4 +9,9 @@
 )]
 
 mod architecture;
+mod bad_input;
+mod fake_device;
+mod p4_artifacts;
+mod p4runtime_grpc;
 mod p4runtime_proto;
+mod p4runtime_text;

@@ -287,13 +287,16 @@ fn or_shifted(target: &mut [u64], value: &[u64], shift: u32) {
 
 /// A byte string, with a sign if `signed` (section 8.4), as a pattern of `width` bits.
 fn words_from(bytes: &[u8], width: u32, signed: bool) -> Option<Words> {
-    let negative = signed && bytes.first().is_some_and(|first| *first >= 0x80);
-    if !negative {
+    if !signed {
         return words_of(bytes, width);
     }
-    // The pattern of -n is the complement of the pattern of n - 1, and bytes above the width must be all ones.
+    let room = width.saturating_sub(1);
+    if bytes.first().is_none_or(|first| *first < 0x80) {
+        return words_of(bytes, room).and(words_of(bytes, width));
+    }
+    // The pattern of -n is the complement of the pattern of n - 1.
     let flipped: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
-    let mut words = words_of(&flipped, width)?;
+    let mut words = words_of(&flipped, room).and(words_of(&flipped, width))?;
     for (i, word) in words.iter_mut().enumerate() {
         *word = !*word & crate::switch::lookup::low_bits(width.saturating_sub(64 * i as u32));
     }
@@ -311,7 +314,7 @@ fn bytes_from(limbs: &[u64], width: u32, signed: bool) -> Vec<u8> {
     let full = value::padded(&bytes, width as usize).unwrap_or(bytes);
     let mut extended = full.clone();
     if top
-        && width % 8 != 0
+        && !width.is_multiple_of(8)
         && let Some(first) = extended.first_mut()
     {
         *first |= 0xff << (width % 8);

@@ -214,3 +214,6 @@ fn quiet<W: Wire>(world: &mut World<W>, checker: &mut Checker) -> Result<(), Che
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -91,3 +91,43 @@ fn both_wires_give_the_same_bytes_and_so_do_two_runs() {
     let other = go(&scenario, WireKind::Direct, Options::default()).expect("a result");
     assert_ne!(direct.digest, other.digest, "another seed is another run");
 }
+
+#[test]
+fn a_wire_whose_socket_is_cut_ends_the_run_naming_the_switch() {
+    use crate::id::SwitchId;
+    use crate::sim::wire::GrpcWire;
+    let scenario = calm(5);
+    let artifacts = committed_program().expect("the program");
+    let spec = RunSpec {
+        scenario: &scenario,
+        policies: &[in_turn()],
+        policy: "in-turn",
+        artifacts: &artifacts,
+        wire: WireKind::Grpc,
+        planning: planning(&scenario),
+        options: Options::default(),
+    };
+    let assembly = assemble(&spec).expect("a world");
+    let wire = GrpcWire::start(&assembly.servers, &scenario.topology).expect("servers");
+    let mut world = assembly.into_world(wire);
+    world.boot().expect("a start");
+    let victim = SwitchId(1);
+    let mut cut = false;
+    let error = loop {
+        match world.step() {
+            Ok(Some(_)) if !cut && world.counts().updates > 20 => {
+                for switch in scenario.topology.switches() {
+                    let bytes = world.wire_mut().socket_bytes(switch);
+                    assert!(bytes.read > 1000 && bytes.written > 100, "{switch}: {bytes:?}");
+                }
+                world.wire_mut().cut(victim);
+                cut = true;
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the run ended although a socket was cut"),
+            Err(error) => break error,
+        }
+    };
+    let name = &scenario.topology.node(scenario.topology.switch_node(victim)).name;
+    assert!(error.to_string().contains(name.as_str()), "{error} names {name}");
+}

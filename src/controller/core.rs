@@ -55,7 +55,9 @@ const ROUNDS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CoreError {
     /// No device id for some switch.
-    #[error("{given} device ids for {switches} switches; give one per switch, in the order of the topology")]
+    #[error(
+        "{given} device ids for {switches} switches; give one per switch, in the order of the topology"
+    )]
     DeviceIds {
         /// Ids given.
         given: usize,
@@ -418,7 +420,10 @@ impl Core {
     #[must_use]
     pub fn converged(&self) -> bool {
         self.outside() == 0
-            && self.switches.iter().all(|switch| switch.excluded || (switch.synced && switch.phase == Phase::Active))
+            && self
+                .switches
+                .iter()
+                .all(|switch| switch.excluded || (switch.synced && switch.phase == Phase::Active))
     }
 
     /// Flows that are not wholly on their goal, and flows that are leaving switches that plans use.

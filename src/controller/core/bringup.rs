@@ -5,6 +5,7 @@
 
 use super::super::messages::{Event, TimerKey};
 use super::super::outcome;
+use super::super::rollout::{LegState, SIDES, Stage};
 use super::switch::{Call, Phase};
 use super::{Core, Key};
 use crate::id::SwitchId;
@@ -12,6 +13,7 @@ use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
 use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc};
 use crate::pipeline::Present;
+use crate::pipeline::labels::Label;
 use crate::time::stream;
 use rand::RngExt as _;
 
@@ -36,13 +38,14 @@ impl Core {
     pub(super) fn checked(&mut self, id: SwitchId, result: Result<Reply, Failure>) {
         match result {
             Ok(Reply::GetPipeline(response)) => {
-                let cookie = response.config.and_then(|config| config.cookie).map(|c| c.cookie);
-                match cookie {
+                // No program yet: nothing can lean on the switch.
+                let Some(config) = response.config else { return self.load_pipeline(id) };
+                match config.cookie.map(|cookie| cookie.cookie) {
                     Some(cookie) if cookie == self.cookie => self.read_all(id),
                     cookie => self.other_program(id, cookie.unwrap_or(0)),
                 }
             }
-            // No program yet: nothing can lean on the switch (P4Runtime specification, section 14.2).
+            // How PI says the same.
             Err(failure) if failure.code == Code::FailedPrecondition => self.load_pipeline(id),
             Ok(_) => self.pause(id),
             Err(failure) => self.bring_up_failed(id, &failure),
@@ -64,24 +67,48 @@ impl Core {
     pub(super) fn load_drained(&mut self) {
         for index in 0..self.switches.len() {
             let id = SwitchId::from(index);
-            if self.switches[index].phase == Phase::Draining && self.drained(id) {
+            if self.switches[index].phase != Phase::Draining {
+                continue;
+            }
+            if self.drained(id) {
                 self.load_pipeline(id);
+            } else {
+                self.forget_old_routes(id);
             }
         }
     }
 
-    /// Whether no flow that has a goal uses the switch, with its old route or its new one.
+    /// Whether no entry of a flow that has a goal names a label that leads through the switch.
     fn drained(&self, id: SwitchId) -> bool {
-        let topology = &self.config.topology;
-        let uses = |leg: &super::super::rollout::LegState, label| {
-            let meaning = self.ground.labels.meaning(label);
-            meaning.and_then(|m| m.walk(topology, leg.leaf)).is_some_and(|walk| walk.contains(&id))
-        };
         let mut states = self.states.values().filter(|state| self.goals.contains_key(&state.flow));
         !states.any(|state| {
             let mut legs = state.legs.iter();
-            legs.any(|leg| uses(leg, leg.now.label) || uses(leg, leg.old.label))
+            legs.any(|leg| {
+                self.leads_through(leg.leaf, leg.now.label, id)
+                    || self.leads_through(leg.leaf, leg.old.label, id)
+            })
         })
+    }
+
+    fn leads_through(&self, leaf: SwitchId, label: Label, id: SwitchId) -> bool {
+        let meaning = self.ground.labels.meaning(label);
+        let walk = meaning.and_then(|meaning| meaning.walk(&self.config.topology, leaf));
+        walk.is_some_and(|walk| walk.contains(&id))
+    }
+
+    /// Settled legs only remember their old route; those that remember one through the switch forget it.
+    fn forget_old_routes(&mut self, id: SwitchId) {
+        for flow in self.states.keys().copied().collect::<Vec<_>>() {
+            for side in SIDES {
+                let Some(leg) = self.states.get(&flow).map(|state| *state.leg(side)) else {
+                    continue;
+                };
+                let settled = leg.stage == Stage::Settled && leg.old != leg.now;
+                if settled && self.leads_through(leg.leaf, leg.old.label, id) {
+                    self.edit_leg(flow, side, LegState::drop_old);
+                }
+            }
+        }
     }
 
     fn load_pipeline(&mut self, id: SwitchId) {

@@ -188,7 +188,9 @@ impl Core {
     pub(super) fn force_dead_routes(&mut self) {
         for id in self.states.keys().copied().collect::<Vec<_>>() {
             for side in SIDES {
-                let Some(leg) = self.states.get(&id).map(|state| *state.leg(side)) else { continue };
+                let Some(leg) = self.states.get(&id).map(|state| *state.leg(side)) else {
+                    continue;
+                };
                 let waiting = leg.stage == Stage::Flipping && !leg.force;
                 if waiting && self.route_dead(leg.leaf, leg.old.label) {
                     self.edit_leg(id, side, LegState::force);
@@ -201,7 +203,9 @@ impl Core {
     pub(super) fn rebase_flows(&mut self, restarted: SwitchId) {
         for id in self.states.keys().copied().collect::<Vec<_>>() {
             for side in SIDES {
-                let Some(leg) = self.states.get(&id).map(|state| *state.leg(side)) else { continue };
+                let Some(leg) = self.states.get(&id).map(|state| *state.leg(side)) else {
+                    continue;
+                };
                 if leg.leaf == restarted {
                     self.edit_leg(id, side, LegState::source_restarted);
                 } else if leg.sink == restarted && leg.sink_slot.index != UNTRACKED {
@@ -295,7 +299,8 @@ impl Core {
         if switch.phase != Phase::Active || switch.no_registers || asking {
             return;
         }
-        let legs = self.flips.keys().filter_map(|(id, side)| Some(*self.states.get(id)?.leg(*side)));
+        let legs =
+            self.flips.keys().filter_map(|(id, side)| Some(*self.states.get(id)?.leg(*side)));
         let slots = legs.filter(|leg| leg.leaf == at).map(|leg| leg.source_slot.index);
         let program = &self.config.program;
         let entities: Vec<_> =

@@ -11,6 +11,7 @@ use super::super::rollout::{Goal, Route};
 use super::{Core, Key};
 use crate::id::{FlowId, JobId, SwitchId};
 use crate::p4runtime::rpc::Code;
+use crate::pipeline::EntityKey;
 use crate::pipeline::labels::LabelError;
 use crate::plan::{Assignment, CONTROL_QUEUE, Plan};
 use crate::solver::{Effort, Problem};
@@ -59,7 +60,11 @@ impl Core {
             return Err(format!("there is a job {} already; take another id", job.id));
         }
         if self.jobs.len() >= limits.jobs {
-            return Err(format!("{} jobs are running, the limit is {}", self.jobs.len(), limits.jobs));
+            return Err(format!(
+                "{} jobs are running, the limit is {}",
+                self.jobs.len(),
+                limits.jobs
+            ));
         }
         if self.flows.len() + flows.len() > limits.flows {
             let total = self.flows.len() + flows.len();
@@ -83,7 +88,9 @@ impl Core {
                 return Err(format!("flow {id} does not join two hosts of the topology"));
             }
             if !keys(flow).iter().all(|key| used.insert(*key)) {
-                return Err(format!("flow {id} has the addresses, ports and queue pair of another"));
+                return Err(format!(
+                    "flow {id} has the addresses, ports and queue pair of another"
+                ));
             }
         }
         Ok(())
@@ -208,7 +215,9 @@ impl Core {
         let (given, wanted) = (plan.assignments.len(), part.flows.len());
         if given != wanted {
             let policy = &plan.policy;
-            return Err(format!("policy '{policy}' placed {given} of {wanted} flows; the old plan stays"));
+            return Err(format!(
+                "policy '{policy}' placed {given} of {wanted} flows; the old plan stays"
+            ));
         }
         let mut goals = BTreeMap::new();
         for (place, assignment) in plan.assignments.iter().enumerate() {
@@ -253,6 +262,13 @@ impl Core {
         self.unsettled.extend(goals.keys());
         self.goals = goals;
         self.dirty.insert(Key::Target);
+        // A new plan may try again what a switch refused under the old one.
+        let classify = self.config.program.classify.id();
+        let of_flow =
+            |key: &EntityKey| matches!(key, EntityKey::Entry { table, .. } if *table == classify);
+        for switch in &mut self.switches {
+            switch.refused.retain(|key, _| !of_flow(key));
+        }
         self.notify(Event::Planned {
             generation: self.generation,
             policy: self.policy.clone(),

@@ -51,9 +51,15 @@ impl Core {
             self.retiring.entry(label).or_insert(new);
         }
         let key = |label| label_key(&self.config.program, label);
-        let gone: Vec<Label> = self.retiring.iter().filter(|(_, watch)| watch.forgotten).map(|(label, _)| *label).collect();
+        let gone: Vec<Label> = self
+            .retiring
+            .iter()
+            .filter(|(_, watch)| watch.forgotten)
+            .map(|(label, _)| *label)
+            .collect();
         for label in gone {
-            let held = key(label).is_some_and(|key| self.switches.iter().any(|s| s.present.get(&key).is_some()));
+            let held = key(label)
+                .is_some_and(|key| self.switches.iter().any(|s| s.present.get(&key).is_some()));
             if !held {
                 self.retiring.remove(&label);
             }
@@ -66,8 +72,12 @@ impl Core {
 
     /// Looks at every retired label: unnamed, counted, given up.
     pub(super) fn poll_labels(&mut self) {
-        let labels: Vec<Label> =
-            self.retiring.iter().filter(|(_, watch)| !watch.forgotten).map(|(label, _)| *label).collect();
+        let labels: Vec<Label> = self
+            .retiring
+            .iter()
+            .filter(|(_, watch)| !watch.forgotten)
+            .map(|(label, _)| *label)
+            .collect();
         for label in labels {
             if self.name_no_more(label) {
                 if let Some(watch) = self.retiring.get_mut(&label) {
@@ -88,7 +98,9 @@ impl Core {
         let mut named = self.label_named(label);
         for id in self.states.keys().copied().collect::<Vec<_>>() {
             for side in SIDES {
-                let Some(leg) = self.states.get(&id).map(|state| *state.leg(side)) else { continue };
+                let Some(leg) = self.states.get(&id).map(|state| *state.leg(side)) else {
+                    continue;
+                };
                 if leg.now.label != label && leg.old.label != label {
                     continue;
                 }

@@ -1,9 +1,9 @@
 //! What the core knows of one switch. In: nothing. Out: plain state and its small questions. Must not decide.
 
+use super::session::Session;
 use crate::controller::messages::{RequestId, StreamNo};
 use crate::id::SwitchId;
 use crate::p4runtime::proto::p4::v1::Entity;
-use super::session::Session;
 use crate::pipeline::labels::Label;
 use crate::pipeline::{Change, EntityKey, EntrySet, Present};
 use crate::time::Span;
@@ -102,7 +102,13 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    pub(super) fn new(id: SwitchId, device_id: u64, session: Session, batch: usize, pause: Span) -> Self {
+    pub(super) fn new(
+        id: SwitchId,
+        device_id: u64,
+        session: Session,
+        batch: usize,
+        pause: Span,
+    ) -> Self {
         Self {
             id,
             device_id,
@@ -152,6 +158,13 @@ impl Switch {
         self.phase == Phase::Active
             && self.present.get(key).is_some()
             && !self.tainted.contains(key)
+    }
+
+    /// Whether an entity will not come for now: the switch refused it, or the key is somebody else's.
+    pub(super) fn denied(&self, key: &EntityKey) -> bool {
+        let refused = self.refused.get(key);
+        refused.is_some_and(|refused| self.wanted.get(key).is_some_and(|w| w.entity == *refused))
+            || self.conflicts.contains(key)
     }
 
     /// Forgets everything in flight; what it came to is found by the full read after the next stream.

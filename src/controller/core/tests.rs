@@ -138,7 +138,9 @@ fn a_dead_link_moves_its_flows_at_once_by_force_and_the_others_not_at_all() {
     let dead = uplink(&net);
     let crosses = |net: &Net, link| {
         let goals = net.core.goals().iter();
-        goals.filter(|(_, goal)| goal.path.links.contains(&link)).map(|(id, _)| *id).collect::<Vec<_>>()
+        let cable = [link, fabric().reverse(link)];
+        let hit = goals.filter(|(_, goal)| goal.path.links.iter().any(|link| cable.contains(link)));
+        hit.map(|(id, _)| *id).collect::<Vec<_>>()
     };
     let hit = crosses(&net, dead);
     let at = net.now;
@@ -181,9 +183,9 @@ fn a_departed_job_leaves_no_entry_and_its_slots_rest() {
 fn jobs_that_cannot_be_are_refused_with_the_reason() {
     let mut net = running();
     let (twin, flows) = job(&fabric(), 0, &[0, 2, 4]);
-    let (other, mut alien) = job(&fabric(), 1, &[0, 2]);
+    let (other, mut alien) = job(&fabric(), 1, &[0, 2, 4]);
     alien[0].dst = crate::id::HostId(77);
-    let (third, mut clash) = job(&fabric(), 2, &[0, 2]);
+    let (third, mut clash) = job(&fabric(), 2, &[0, 2, 4]);
     clash[0].key = flows[0].key;
     net.input(Input::SubmitJobs(vec![(twin, flows), (other, alien), (third, clash)]));
     let reasons: Vec<&str> = net
@@ -194,7 +196,9 @@ fn jobs_that_cannot_be_are_refused_with_the_reason() {
             _ => None,
         })
         .collect();
-    for (reason, part) in reasons.iter().zip(["job 0 already", "two hosts", "queue pair of another"]) {
+    for (reason, part) in
+        reasons.iter().zip(["job 0 already", "two hosts", "queue pair of another"])
+    {
         assert!(reason.contains(part), "{reason}");
     }
     assert_eq!((reasons.len(), net.core.generation()), (3, 1));
@@ -236,7 +240,8 @@ fn flow_entry(key: &EntityKey, _kind: Type) -> bool {
 
 #[test]
 fn unclear_answers_to_one_update_are_read_and_tried_again_a_bounded_number_of_times() {
-    for code in [Code::Aborted, Code::Internal, Code::Unknown, Code::AlreadyExists, Code::NotFound] {
+    for code in [Code::Aborted, Code::Internal, Code::Unknown, Code::AlreadyExists, Code::NotFound]
+    {
         let mut net = running();
         net.device(LEAF).faults.extend([(flow_entry as fn(&EntityKey, Type) -> bool, code); 2]);
         net.input(Input::SetPolicy { policy: "second".into() });
@@ -248,7 +253,9 @@ fn unclear_answers_to_one_update_are_read_and_tried_again_a_bounded_number_of_ti
 
 #[test]
 fn a_flow_whose_change_is_refused_stays_where_it_is_and_is_reported() {
-    for code in [Code::InvalidArgument, Code::OutOfRange, Code::Unimplemented, Code::PermissionDenied] {
+    for code in
+        [Code::InvalidArgument, Code::OutOfRange, Code::Unimplemented, Code::PermissionDenied]
+    {
         let mut net = running();
         let before = net.core.flow(FlowId(0)).unwrap().leg(Side::Forward).now;
         // One leg of flow 0 and one of flow 2 start at leaf 0; both are refused once.
@@ -260,7 +267,11 @@ fn a_flow_whose_change_is_refused_stays_where_it_is_and_is_reported() {
         assert_eq!(net.core.flow(FlowId(0)).unwrap().leg(Side::Forward).now, before);
         net.input(Input::Replan);
         net.converge(SOON);
-        assert_ne!(net.core.flow(FlowId(0)).unwrap().leg(Side::Forward).now, before, "the next plan tries again");
+        assert_ne!(
+            net.core.flow(FlowId(0)).unwrap().leg(Side::Forward).now,
+            before,
+            "the next plan tries again"
+        );
     }
 }
 
@@ -282,7 +293,8 @@ fn a_full_table_is_surfaced_and_not_tried_again() {
 fn after_a_broken_stream_the_switch_is_read_in_full_and_drift_is_repaired() {
     let mut net = running();
     net.check_labels = false;
-    let key = net.device(LEAF).entities.keys().find(|key| flow_entry(key, Type::Insert)).unwrap().clone();
+    let key =
+        net.device(LEAF).entities.keys().find(|key| flow_entry(key, Type::Insert)).unwrap().clone();
     net.device(LEAF).entities.remove(&key);
     net.break_stream(LEAF);
     assert!(!net.core.converged());
@@ -297,7 +309,8 @@ fn a_restarted_switch_is_loaded_and_filled_and_its_flows_get_new_epochs() {
     net.check_labels = false;
     net.input(Input::SetPolicy { policy: "second".into() });
     net.converge(SOON);
-    let epoch = |net: &Net, flow| net.core.flow(FlowId(flow)).unwrap().leg(Side::Forward).sink_slot.epoch;
+    let epoch =
+        |net: &Net, flow| net.core.flow(FlowId(flow)).unwrap().leg(Side::Forward).sink_slot.epoch;
     let before: Vec<u8> = (0..3).map(|flow| epoch(&net, flow)).collect();
     net.restart(LEAF);
     net.converge(SOON);
@@ -308,7 +321,10 @@ fn a_restarted_switch_is_loaded_and_filled_and_its_flows_get_new_epochs() {
     let after: Vec<u8> = (0..3).map(|flow| epoch(&net, flow)).collect();
     assert_eq!(after, [before[0] + 1, before[1], before[2] + 1]);
     let leg = net.core.flow(FlowId(0)).unwrap().leg(Side::Forward);
-    assert_eq!(leg.now, leg.old, "the lost flip register must not send packets back to the old path");
+    assert_eq!(
+        leg.now, leg.old,
+        "the lost flip register must not send packets back to the old path"
+    );
 }
 
 #[test]
@@ -448,5 +464,8 @@ fn a_switch_with_another_program_is_drained_first_or_replaced_by_force() {
 fn a_configuration_that_contradicts_itself_is_refused() {
     let make = |tune: fn(&mut Config)| Core::new(net::config(fabric(), tune)).err();
     assert!(matches!(make(|c| c.policy = "none".into()), Some(CoreError::Policy { .. })));
-    assert!(matches!(make(|c| c.device_ids.truncate(1)), Some(CoreError::DeviceIds { given: 1, .. })));
+    assert!(matches!(
+        make(|c| c.device_ids.truncate(1)),
+        Some(CoreError::DeviceIds { given: 1, .. })
+    ));
 }

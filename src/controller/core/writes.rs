@@ -11,7 +11,9 @@ use crate::id::SwitchId;
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::proto::p4::v1::update::Type;
 use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc, RpcResult};
+use crate::pipeline::entry_set::label_key;
 use crate::pipeline::identity::{key_of, read_request};
+use crate::pipeline::labels::Label;
 use crate::pipeline::{Change, EntityKey, Level, Need, Owner, reconcile};
 use std::collections::BTreeSet;
 
@@ -105,31 +107,38 @@ impl Core {
         wanted.needs.iter().all(|need| match need {
             Need::Here(key) => switch.holds(key),
             Need::Label { switch: next, label } => {
-                let key = crate::pipeline::entry_set::label_key(&self.config.program, *label);
+                let key = label_key(&self.config.program, *label);
                 key.is_some_and(|key| self.switches[next.index()].holds(&key))
             }
             Need::Walk { label } => self.label_installed(id, *label),
         })
     }
 
-    /// Whether a change waits for a switch that plans avoid: it is not what convergence waits for.
+    /// Whether a change waits for what convergence does not wait for: a switch that plans avoid, or an entity that was
+    /// refused or is somebody else's.
     fn held_up(&self, id: SwitchId, change: &Change) -> bool {
         let program = &self.config.program;
-        let avoids = |switch: SwitchId| self.switches[switch.index()].excluded;
-        let leads = |from: SwitchId, label| {
-            let meaning = self.ground.labels.meaning(label);
-            let walk = meaning.and_then(|meaning| meaning.walk(&self.config.topology, from));
-            walk.unwrap_or_default().into_iter().any(avoids)
-        };
         if change.kind == Type::Delete {
             let watch = program.label_of(&change.key).and_then(|label| self.retiring.get(&label));
-            return watch.is_some_and(|watch| watch.meaning.hops.keys().copied().any(avoids));
+            let hops = watch.map(|watch| watch.meaning.hops.keys());
+            return hops.is_some_and(|mut hops| hops.any(|at| self.switches[at.index()].excluded));
         }
         let Some(wanted) = self.switches[id.index()].wanted.get(&change.key) else { return false };
         wanted.needs.iter().any(|need| match need {
-            Need::Here(_) => false,
-            Need::Label { switch, label } => leads(*switch, *label),
-            Need::Walk { label } => leads(id, *label),
+            Need::Here(key) => self.switches[id.index()].denied(key),
+            Need::Label { switch, label } => self.label_denied(*switch, *label),
+            Need::Walk { label } => self.label_denied(id, *label),
+        })
+    }
+
+    /// Whether a label cannot be installed on some switch between `from` and its sink for now.
+    fn label_denied(&self, from: SwitchId, label: Label) -> bool {
+        let meaning = self.ground.labels.meaning(label);
+        let walk = meaning.and_then(|meaning| meaning.walk(&self.config.topology, from));
+        let key = label_key(&self.config.program, label);
+        walk.unwrap_or_default().into_iter().any(|at| {
+            let switch = &self.switches[at.index()];
+            switch.excluded || key.as_ref().is_some_and(|key| switch.denied(key))
         })
     }
 
@@ -151,7 +160,12 @@ impl Core {
                 updates: changes.iter().map(Change::update).collect(),
                 ..Default::default()
             };
-            self.call(id, Call::Write(changes.to_vec()), self.config.limits.call, Rpc::Write(request));
+            self.call(
+                id,
+                Call::Write(changes.to_vec()),
+                self.config.limits.call,
+                Rpc::Write(request),
+            );
         }
     }
 
@@ -304,7 +318,12 @@ impl Core {
     fn keys_read(&mut self, id: SwitchId, keys: BTreeSet<EntityKey>, result: RpcResult) {
         let entities = match result {
             Ok(Reply::Read(entities)) => entities,
-            Err(failure) if matches!(outcome::call(&failure, 0), CallVerdict::NotPrimary | CallVerdict::PipelineGone) => {
+            Err(failure)
+                if matches!(
+                    outcome::call(&failure, 0),
+                    CallVerdict::NotPrimary | CallVerdict::PipelineGone
+                ) =>
+            {
                 return self.restart_session(id);
             }
             _ => return self.pause(id),
@@ -343,7 +362,7 @@ impl Core {
     }
 
     /// Whether some switch holds, as far as is known, an entry that gives the label to packets.
-    pub(super) fn label_named(&self, label: crate::pipeline::labels::Label) -> bool {
+    pub(super) fn label_named(&self, label: Label) -> bool {
         let program = &self.config.program;
         let mut held = self.switches.iter().flat_map(|switch| switch.present.iter());
         held.any(|(_, held)| {

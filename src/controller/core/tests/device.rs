@@ -101,6 +101,10 @@ impl Device for FakeDevice {
         self.id
     }
 
+    fn blank(&self) -> Self {
+        Self::new(self.id, self.program.clone())
+    }
+
     fn verify_pipeline(&self, _config: &ForwardingPipelineConfig) -> Result<(), Refusal> {
         Ok(())
     }
@@ -149,7 +153,8 @@ impl Device for FakeDevice {
             emit(self.register(entry)?);
             return Ok(());
         }
-        let counts = matches!(&pattern.entity, Some(Kind::TableEntry(e)) if e.counter_data.is_some());
+        let counts =
+            matches!(&pattern.entity, Some(Kind::TableEntry(e)) if e.counter_data.is_some());
         for entity in self.entities.values().filter(|entity| fits(pattern, entity)) {
             let mut entity = entity.clone();
             if let (true, Some(Kind::TableEntry(entry))) = (counts, entity.entity.as_mut()) {

@@ -18,7 +18,7 @@ use crate::solver::{Effort, Objective, Policy, Problem};
 use crate::time::{Span, Time};
 use crate::topology::Topology;
 use crate::units::Bytes;
-use crate::workload::{Flow, Job, flows::flows};
+use crate::workload::{Flow, Job, flows};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -396,7 +396,11 @@ impl Net {
             let device = self.servers[leaf.index()].device();
             for tag in device.entities.values().filter_map(|entity| self.program.tag_of(entity)) {
                 for label in [tag.label, tag.old_label] {
-                    assert!(self.walk(leaf, label).is_some(), "label {label} is cut, from leaf {leaf} at {:?}", self.now);
+                    assert!(
+                        self.walk(leaf, label).is_some(),
+                        "label {label} is cut, from leaf {leaf} at {:?}",
+                        self.now
+                    );
                 }
             }
         }

@@ -9,5 +9,8 @@
 )]
 
 mod architecture;
+mod data_plane;
 mod p4_artifacts;
 mod p4runtime_proto;
+mod rig;
+mod stf;

@@ -8,9 +8,12 @@
 //! In: generated messages (`proto`), values (`value`), P4Info (`p4info`). Out: calls as values, a client, a server.
 //! Must not know our own P4 program: every name and width comes from P4Info.
 
+pub mod client;
 pub mod device;
 pub mod p4info;
 pub mod proto;
 pub mod rpc;
+pub mod server;
+pub mod status;
 pub mod text;
 pub mod value;

@@ -10,25 +10,33 @@
 //!                    State: tables, profiles, counters, meters, registers
 //! ```
 
+pub mod bits;
 pub mod code;
 pub mod config;
 pub mod deparse;
+pub mod device;
+pub mod engine;
+pub mod exec;
+pub mod expr;
+pub mod hash;
+pub mod load;
 pub mod lookup;
+pub mod memory;
 pub mod meter;
 pub mod parse;
 pub mod phv;
+pub mod profile;
 pub mod program;
 pub mod replication;
 pub mod state;
 pub mod stats;
+pub mod table;
 pub mod traffic;
 
 pub use config::{Clock, Config};
+pub use engine::{Sent, Switch};
+pub use load::LoadError;
 pub use stats::{Drop, Stats};
-
-use crate::id::PortNo;
-use crate::time::Time;
-use crate::units::BitRate;
 
 /// Longest packet: a jumbo frame with room for the headers that a program adds. BMv2 takes 10,000 bytes.
 pub const MAX_PACKET_BYTES: usize = 16 * 1024;
@@ -40,67 +48,8 @@ pub const MAX_PACKETS: usize = 64 * 1024;
 /// virtual time that would never end. Programs that loop on purpose stay far below.
 pub const MAX_PASSES: u16 = 256;
 
-/// A packet that leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent<'a> {
-    /// The port.
-    pub port: PortNo,
-    /// What is on the wire.
-    pub bytes: &'a [u8],
-    /// When its first bit leaves.
-    pub start: Time,
-    /// When its last bit has left: `start + bytes * 8 / rate`, and `start` on an unshaped port.
-    pub end: Time,
-}
+/// Resubmitted and recirculated packets that wait for ingress (BMv2's own limit); more are dropped.
+pub const MAX_INPUT: usize = 1024;
 
-/// A switch. Call [`Switch::receive`] for each packet, [`Switch::advance`] when [`Switch::poll_at`] says so.
-pub struct Switch {
-    config: Config,
-    traffic: traffic::Traffic<u32>,
-    stats: Stats,
-}
-
-impl Switch {
-    /// A switch without a program: it drops everything.
-    #[must_use]
-    pub fn new(config: Config) -> Self {
-        Self { traffic: traffic::Traffic::new(config.limits()), stats: Stats::default(), config }
-    }
-
-    /// Its settings.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// Takes a packet: parser, ingress, and into a queue. Nothing leaves before [`Switch::advance`].
-    pub fn receive(&mut self, _now: Time, port: PortNo, bytes: &[u8]) {
-        self.stats.received(port, bytes.len() as u64);
-        self.stats.drop(Drop::NoProgram);
-    }
-
-    /// When the switch next wants [`Switch::advance`]; `None` when nothing waits.
-    #[must_use]
-    pub fn poll_at(&self) -> Option<Time> {
-        self.traffic.next()
-    }
-
-    /// Runs egress for every packet whose turn has come by `now` and hands out what is sent. Packets for the CPU port
-    /// go to the outbox instead.
-    pub fn advance(&mut self, now: Time, _out: &mut dyn FnMut(Sent<'_>)) {
-        while self.traffic.dequeue(now).is_some() {}
-    }
-
-    /// Sets a port up or down, and its shaper in bits per second (`None` = unshaped). Ports start up and unshaped. A
-    /// port that goes down loses what its queues hold.
-    pub fn set_port(&mut self, port: PortNo, up: bool, rate: Option<BitRate>) {
-        let stats = &mut self.stats;
-        self.traffic.set_port(port, up, rate, &mut |_, _| stats.drop(Drop::PortDown));
-    }
-
-    /// What it counted.
-    #[must_use]
-    pub fn stats(&self) -> &Stats {
-        &self.stats
-    }
-}
+/// Messages that wait for the controller. A controller that reads nothing must not fill the memory; it loses packet-ins.
+pub const MAX_OUTBOX: usize = 16 * 1024;

@@ -283,7 +283,7 @@ impl PacketHeader {
 }
 
 /// A program's P4Info, checked and indexed. Cheap to look up, immutable.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Index {
     info: config::P4Info,
     tables: Vec<Table>,

@@ -26,5 +26,13 @@ pub mod google {
     }
 }
 
+/// Messages of the package `ringpath`, our own.
+pub mod ringpath {
+    /// `role.proto`.
+    pub mod v1 {
+        tonic::include_proto!("ringpath.v1");
+    }
+}
+
 /// The serialised `FileDescriptorSet` of everything above, for gRPC reflection and for comparing with other copies.
 pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -76,6 +76,32 @@ pub fn padded(bytes: &[u8], width_bits: usize) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// The canonical part of a two's complement byte string (type `int<W>`): copies of the sign bit dropped, one kept.
+/// Empty stays empty.
+#[must_use]
+pub fn canonical_signed(bytes: &[u8]) -> &[u8] {
+    let repeats = bytes.windows(2).take_while(|pair| match pair[0] {
+        0x00 => pair[1] & 0x80 == 0,
+        0xff => pair[1] & 0x80 != 0,
+        _ => false,
+    });
+    &bytes[repeats.count()..]
+}
+
+/// Number of bits that a two's complement number needs, the sign included: 1 for 0 and -1, 0 for the empty string.
+#[must_use]
+pub fn bit_length_signed(bytes: &[u8]) -> usize {
+    let short = canonical_signed(bytes);
+    match short.first() {
+        None => 0,
+        Some(first) => {
+            let copies =
+                if first & 0x80 == 0 { first.leading_zeros() } else { first.leading_ones() };
+            short.len() * 8 + 1 - copies as usize
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +139,24 @@ mod tests {
         assert_eq!(padded(&[0xff; 5], 33), None);
         assert_eq!(padded(&[], 8), None);
         assert_eq!(padded(&[0], 0), Some(vec![]));
+    }
+
+    #[test]
+    fn signed_examples_of_the_specification_hold() {
+        // Section 8.4: 99 and -99 in an int<8>, -739 in an int<12>, and what does not fit.
+        assert_eq!(canonical_signed(&[0xff, 0x9d]), [0x9d]);
+        assert_eq!(canonical_signed(&[0x00, 0x00]), [0x00]);
+        assert_eq!(canonical_signed(&[0xff, 0xff]), [0xff]);
+        assert_eq!(canonical_signed(&[0x00, 0x9d]), [0x00, 0x9d]);
+        assert_eq!(bit_length_signed(&[0x63]), 8);
+        assert_eq!(bit_length_signed(&[0xff, 0x9d]), 8);
+        assert_eq!(bit_length_signed(&[0xfd, 0x1d]), 11);
+        assert_eq!(bit_length_signed(&[0x00, 0x9d]), 9);
+        assert_eq!(bit_length_signed(&[0x8d, 0x1d]), 16);
+        assert_eq!(
+            (bit_length_signed(&[0]), bit_length_signed(&[0xff]), bit_length_signed(&[])),
+            (1, 1, 0)
+        );
     }
 
     proptest! {

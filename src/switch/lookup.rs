@@ -166,6 +166,13 @@ impl KeyLayout {
         Self { fields: placed, words: used.len() }
     }
 
+    /// Takes over a layout: kind, first word, shift and width of each field, and the words of a key.
+    #[must_use]
+    pub fn at(fields: impl Iterator<Item = (FieldKind, usize, u32, u32)>, words: usize) -> Self {
+        let place = |(kind, word, shift, width)| (kind, Place { word, shift, width });
+        Self { fields: fields.map(place).collect(), words }
+    }
+
     /// Words of a packed key.
     #[must_use]
     pub fn words(&self) -> usize {

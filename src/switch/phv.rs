@@ -74,10 +74,23 @@ pub struct Field {
 /// The variable-length field of a header.
 #[derive(Clone, Copy, Debug)]
 pub struct VarBit {
-    /// Position among the header's fields.
+    /// Position among the header's fields; also the number of `wire` fields in front of it.
     pub field: u32,
+    /// Most bits it can hold; a multiple of 8.
+    pub max_bits: u32,
     /// Slot with the present length in bits.
     pub length: u32,
+}
+
+/// A field as it lies in a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct WireField {
+    /// First slot.
+    pub slot: u32,
+    /// Width in bits.
+    pub width: u32,
+    /// Distance in bits from the start of the header, or from the end of the varbit field for fields behind it.
+    pub offset: u32,
 }
 
 /// A header or metadata instance. Instances of one type have the same inner layout, so a field of a stack element
@@ -102,6 +115,8 @@ pub struct Header {
     pub bits: u32,
     /// The varbit field, if any.
     pub varbit: Option<VarBit>,
+    /// The fixed fields as extraction and deparsing walk them; fields after the varbit field count from its end.
+    pub wire: Box<[WireField]>,
     /// The union that it is a member of.
     pub union: Option<UnionNo>,
 }
@@ -152,6 +167,8 @@ pub struct Layout {
     pub metadata: std::ops::Range<u32>,
     /// Slots below this are zeroed for each packet.
     pub reset_end: u32,
+    /// Slot that always holds 1: the validity of metadata.
+    pub one: u32,
     /// First slot of the running action's data.
     pub params: u32,
     /// Slots reserved for action data: the largest action of the program.

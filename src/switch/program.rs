@@ -7,8 +7,10 @@
 use crate::switch::{
     code::Op,
     deparse::Deparser,
+    expr::Expr,
+    hash::Algorithm,
     parse::{ParseState, Parser},
-    phv::{FieldRef, Layout},
+    phv::{FieldRef, HeaderNo, Layout},
 };
 
 macro_rules! index {
@@ -396,6 +398,78 @@ pub struct Intrinsic {
     pub qid: FieldRef,
 }
 
+/// What a calculation hashes, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A field, if its header (slot of its validity) is valid.
+    Field {
+        /// Where it is.
+        at: FieldRef,
+        /// Slot of the header's validity.
+        valid: u32,
+        /// Slot of the present length in bits, for a varbit field.
+        length: Option<u32>,
+    },
+    /// A constant: limbs, least significant first, and its width.
+    Constant(Box<[u64]>, u32),
+    /// A whole header, if valid.
+    Header(HeaderNo),
+    /// What the parser has not extracted.
+    Payload,
+}
+
+/// A hash over packet contents.
+#[derive(Clone, Debug)]
+pub struct Calculation {
+    /// Name.
+    pub name: String,
+    /// Algorithm.
+    pub algorithm: Algorithm,
+    /// What it covers.
+    pub inputs: Vec<Input>,
+}
+
+/// A checksum field.
+#[derive(Clone, Debug)]
+pub struct Checksum {
+    /// Name.
+    pub name: String,
+    /// The field that carries it.
+    pub target: FieldRef,
+    /// Slot of the validity of the field's header.
+    pub valid: u32,
+    /// Position in `Program::calculations`.
+    pub calculation: u32,
+    /// Code of the condition and the slot of its value; `None` is always.
+    pub condition: Option<(u32, u32)>,
+    /// Checked after parsing.
+    pub verify: bool,
+    /// Written before deparsing.
+    pub update: bool,
+}
+
+/// A `log_msg` call.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Text with `{}` for each value.
+    pub format: String,
+    /// The values.
+    pub values: Vec<FieldRef>,
+}
+
+/// Error values of the P4 core library as the program numbers them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as in core.p4")]
+pub struct CoreErrors {
+    pub no_error: u32,
+    pub packet_too_short: u32,
+    pub no_match: u32,
+    pub stack_out_of_bounds: u32,
+    pub header_too_short: u32,
+    pub parser_timeout: u32,
+    pub parser_invalid_argument: u32,
+}
+
 /// A program that passed every check of the loader.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
@@ -437,6 +511,16 @@ pub struct Program {
     pub intrinsic: Intrinsic,
     /// Parser errors: name and value.
     pub errors: Vec<(String, u32)>,
+    /// Values of the errors that the parser itself raises.
+    pub core_errors: CoreErrors,
+    /// Expressions that need integers of any size: [`Op::Wide`].
+    pub wide: Vec<Expr>,
+    /// Hashes over packet contents.
+    pub calculations: Vec<Calculation>,
+    /// Checksums in the order in which they are verified and updated.
+    pub checksums: Vec<Checksum>,
+    /// `log_msg` calls.
+    pub messages: Vec<Message>,
 }
 
 impl Program {

@@ -2,6 +2,7 @@
 //! the program wanted it so.
 
 use crate::id::PortNo;
+use crate::switch::exec::Faults;
 use crate::switch::traffic::Reject;
 
 /// Why a packet ended in the switch.
@@ -33,15 +34,13 @@ pub enum Drop {
     Passes,
     /// The queue of resubmitted and recirculated packets was full.
     InputFull,
-    /// The program went past its instruction budget or failed an `assert`.
-    Aborted,
     /// The controller's outbox was full.
     OutboxFull,
 }
 
 impl Drop {
     /// Every reason, in order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 14] = [
         Self::NoProgram,
         Self::TooLong,
         Self::PortDown,
@@ -55,7 +54,6 @@ impl Drop {
         Self::NoSession,
         Self::Passes,
         Self::InputFull,
-        Self::Aborted,
         Self::OutboxFull,
     ];
 }
@@ -117,6 +115,8 @@ pub struct Stats {
     drops: [u64; Drop::ALL.len()],
     /// Packets for which the parser found an error. As on BMv2 they go on; the program sees `parser_error`.
     pub parser_errors: u64,
+    /// What went wrong in the program; the packets went on.
+    pub faults: Faults,
     /// Packets to the controller.
     pub packet_ins: u64,
     /// Digests lost: the list was full, or the same values are on their way.
@@ -161,6 +161,14 @@ impl Stats {
             port.queues.resize_with(usize::from(queue) + 1, QueueStats::default);
         }
         &mut port.queues[usize::from(queue)]
+    }
+
+    /// Collects a packet's faults.
+    pub fn collect(&mut self, faults: &mut Faults) {
+        let taken = std::mem::take(faults);
+        self.faults.index += taken.index;
+        self.faults.budget += taken.budget;
+        self.faults.assertion += taken.assertion;
     }
 
     /// Counts a packet that came in.

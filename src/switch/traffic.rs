@@ -191,6 +191,17 @@ impl<T> Traffic<T> {
         state.refresh();
     }
 
+    /// Empties all queues; ports, rates and depths stay.
+    pub fn clear(&mut self, lost: &mut dyn FnMut(T)) {
+        for state in self.ports.iter_mut().flatten() {
+            for queue in &mut state.queues {
+                queue.bytes = 0;
+                queue.held.drain(..).for_each(|held| lost(held.item));
+            }
+            state.refresh();
+        }
+    }
+
     /// Sets BMv2's packet rate of one queue (packets per second, 0 = none) for packets enqueued from now on.
     pub fn set_queue_rate(&mut self, port: PortNo, queue: u8, pps: u64) {
         if let Some(state) = self.port_mut(port)

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub const MAX_HOSTS_PER_LEAF: u32 = 254;
 /// Most cables of a generated fabric: a fat-tree of 40-port switches has 48,000; more is surely a typing error and
 /// would only fill memory.
-pub const MAX_CABLES: u64 = 1 << 18;
+pub const MAX_CABLES: u64 = 1 << 16;
 /// Propagation delay of a cable unless the file says otherwise: 100 m of fibre at 5 ns/m.
 pub const DEFAULT_DELAY: Span = Span(500);
 

@@ -6,6 +6,7 @@
 use crate::id::HostId;
 use crate::time::stream;
 use rand::seq::SliceRandom as _;
+use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 /// How the hosts of a job are ordered in its ring.
@@ -50,35 +51,90 @@ pub fn place(
     order: RingOrder,
     seed: u64,
 ) -> Result<Vec<Vec<HostId>>, NoRoom> {
-    for attempt in 0..=TRIES {
-        let mut jobs: Vec<usize> = (0..wanted.len()).collect();
-        if attempt == TRIES {
-            jobs.sort_by_key(|&job| std::cmp::Reverse(wanted[job]));
-        }
-        let mut rng = stream(seed, "placement", attempt);
-        let mut load = taken.to_vec();
-        let mut rings = vec![Vec::new(); wanted.len()];
-        let placed = jobs.iter().all(|&job| {
-            let mut free: Vec<usize> = (0..load.len()).filter(|&h| load[h] < per_host).collect();
-            free.shuffle(&mut rng);
-            if attempt == TRIES {
-                free.sort_by_key(|&h| load[h]);
-            }
-            free.truncate(wanted[job]);
-            for &host in &free {
-                load[host] += 1;
-            }
-            if order == RingOrder::Sorted {
-                free.sort_unstable();
-            }
-            rings[job] = free.into_iter().map(HostId::from).collect();
-            rings[job].len() == wanted[job]
+    if !fits(wanted, taken, per_host) {
+        return Err(NoRoom { wanted: wanted.iter().sum(), hosts: taken.len(), per_host });
+    }
+    let mut rings = (0..TRIES)
+        .find_map(|attempt| {
+            anywhere(wanted, taken, per_host, &mut stream(seed, "placement", attempt))
+        })
+        .unwrap_or_else(|| {
+            emptiest(wanted, taken, per_host, &mut stream(seed, "placement", TRIES))
         });
-        if placed {
-            return Ok(rings);
+    if order == RingOrder::Sorted {
+        rings.iter_mut().for_each(|ring| ring.sort_unstable());
+    }
+    Ok(rings)
+}
+
+/// Gale and Ryser 1957: jobs of sizes w₁ ≥ w₂ ≥ ... fit hosts with c_h free places iff for every k the k largest want no
+/// more than `Σ_h min(c_h, k)`.
+fn fits(wanted: &[usize], taken: &[u32], per_host: u32) -> bool {
+    let mut sizes = wanted.to_vec();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let at_least = |k: u32| taken.iter().filter(|&&t| per_host.saturating_sub(t) >= k).count();
+    let (mut asked, mut room) = (0, 0);
+    sizes.iter().zip(1_u32..).all(|(size, k)| {
+        asked += size;
+        room += if k <= per_host { at_least(k) } else { 0 };
+        asked <= room
+    })
+}
+
+/// Every job in turn on hosts drawn uniformly among those with room; `None` if a job finds too few.
+fn anywhere(
+    wanted: &[usize],
+    taken: &[u32],
+    per_host: u32,
+    rng: &mut Pcg64,
+) -> Option<Vec<Vec<HostId>>> {
+    let mut load = taken.to_vec();
+    let mut free: Vec<usize> = (0..load.len()).filter(|&host| load[host] < per_host).collect();
+    let mut rings = Vec::with_capacity(wanted.len());
+    for &size in wanted {
+        if free.len() < size {
+            return None;
+        }
+        let drawn = free.partial_shuffle(rng, size).0.to_vec();
+        for &host in &drawn {
+            load[host] += 1;
+        }
+        if drawn.iter().any(|&host| load[host] >= per_host) {
+            free.retain(|&host| load[host] < per_host);
+        }
+        rings.push(drawn.into_iter().map(HostId::from).collect());
+    }
+    Some(rings)
+}
+
+/// Big jobs first, each on the emptiest hosts, ties drawn: the greedy proof of Gale and Ryser.
+fn emptiest(wanted: &[usize], taken: &[u32], per_host: u32, rng: &mut Pcg64) -> Vec<Vec<HostId>> {
+    let mut by_load: Vec<Vec<usize>> = vec![Vec::new(); per_host as usize];
+    for (host, &load) in taken.iter().enumerate() {
+        if let Some(hosts) = by_load.get_mut(load as usize) {
+            hosts.push(host);
         }
     }
-    Err(NoRoom { wanted: wanted.iter().sum(), hosts: taken.len(), per_host })
+    let mut jobs: Vec<usize> = (0..wanted.len()).collect();
+    jobs.sort_by_key(|&job| std::cmp::Reverse(wanted[job]));
+    let mut rings = vec![Vec::new(); wanted.len()];
+    for job in jobs {
+        let mut raised: Vec<(usize, usize)> = Vec::new();
+        for (load, hosts) in by_load.iter_mut().enumerate() {
+            let size = (wanted[job] - raised.len()).min(hosts.len());
+            let mut drawn = hosts.partial_shuffle(rng, size).0.to_vec();
+            drawn.sort_unstable();
+            hosts.retain(|host| drawn.binary_search(host).is_err());
+            raised.extend(drawn.into_iter().map(|host| (host, load + 1)));
+        }
+        for (host, load) in raised {
+            rings[job].push(HostId::from(host));
+            if let Some(hosts) = by_load.get_mut(load) {
+                hosts.push(host);
+            }
+        }
+    }
+    rings
 }
 
 #[cfg(test)]

@@ -149,6 +149,9 @@ fn flow_packet(rig: &mut Rig, at: Time) -> (u16, u8, u32) {
     assert_eq!(sent.len(), 1);
     let bytes = &sent[0].bytes;
     let seq = u32::from_be_bytes(bytes[22..26].try_into().unwrap());
+    let time = u32::from_be_bytes(bytes[26..30].try_into().unwrap());
+    let clock = rig.switch.config().clock.local_us(at);
+    assert_eq!(u64::from(time), clock & 0xffff_ffff, "the source's time is its clock at ingress");
     (sent[0].port, bytes[14] >> 1 & 7, seq)
 }
 
@@ -234,18 +237,33 @@ fn active_time_leaves_out_the_pauses_of_the_source_and_counts_those_of_the_netwo
             // Back to back: every gap counts, the first packet has none.
             (&[(1_000, 5_000, 0), (1_300, 5_300, 1), (1_700, 5_700, 2)], 700),
             // The source paused for 10 ms: idle.
-            (&[(1_000, 5_000, 0), (1_300, 5_300, 1), (11_300, 15_300, 2), (11_600, 15_600, 3)], 600),
+            (
+                &[(1_000, 5_000, 0), (1_300, 5_300, 1), (11_300, 15_300, 2), (11_600, 15_600, 3)],
+                600,
+            ),
             // The network held the flow up for 10 ms, the source did not pause: active all the time.
             (&[(1_000, 5_000, 0), (1_300, 5_300, 1), (11_300, 5_600, 2)], 10_300),
             // A loss in between makes no difference.
             (&[(1_000, 5_000, 0), (1_300, 5_300, 1), (1_900, 5_900, 4)], 900),
             // Source time wraps, and a late packet (0) neither adds nor disturbs.
-            (&[(1_000, u32::MAX - 99, 1), (1_200, 100, 2), (1_250, u32::MAX - 199, 0), (1_500, 400, 3)], 500),
+            (
+                &[
+                    (1_000, u32::MAX - 99, 1),
+                    (1_200, 100, 2),
+                    (1_250, u32::MAX - 199, 0),
+                    (1_500, 400, 3),
+                ],
+                500,
+            ),
         ];
         for (packets, active) in cases {
             let mut rig = sink_leaf(offset);
             deliver(&mut rig, packets);
-            assert_eq!(rig.register("interval_active", COPY), active, "{packets:?}, offset {offset}");
+            assert_eq!(
+                rig.register("interval_active", COPY),
+                active,
+                "{packets:?}, offset {offset}"
+            );
             let ticks = |us: u64| u128::from((offset / 1_000 + us) & 0xffff_ffff);
             assert_eq!(rig.register("interval_first", COPY), ticks(packets[0].0));
             assert_eq!(rig.register("interval_last", COPY), ticks(packets[packets.len() - 1].0));
@@ -283,11 +301,15 @@ fn queue_delay_and_depth_of_every_hop_add_up_in_the_tag_and_reach_the_sinks_cell
     assert_eq!(rig.register("interval_delay_max", COPY), 1_222);
     assert_eq!(rig.register("interval_depth_max", COPY), 9);
     assert_eq!(rig.register("interval_bytes", COPY), 4 * 60);
-    // The depth that a packet found here counts when nothing deeper lay before.
+    // Arrival at the sink is the moment at which the packet leaves the last queue.
+    assert_eq!(rig.register("interval_first", COPY), 5_000);
+    assert_eq!(rig.register("interval_last", COPY), 5_222);
+    // The depth that a packet found here counts when nothing deeper lay before: the first leaves at once, the last finds four.
     let mut rig = sink_leaf(0);
     rig.switch.set_port(PortNo(2), true, Some(BitRate(8_000_000)));
     for seq in 0..6 {
         rig.switch.receive(rig.now, PortNo(10), &Tag { seq, ..AT_SINK }.frame());
+        rig.run(rig.now);
     }
     rig.run(ms(50));
     assert_eq!(rig.register("interval_depth_max", COPY), 4);
@@ -317,28 +339,14 @@ fn router() -> Rig {
         members: vec![member(10), member(11), member(12)],
         max_size: 64,
     };
-    rig.write(
-        Kind::Insert,
-        Entity { entity: Some(entity::Entity::ActionProfileGroup(group)) },
-    );
-    let prefix = |value: u32, length| Key {
-        name: "dst_addr",
-        value: value.into(),
-        extent: Some(length),
-    };
-    let wide = rig.entry(
-        "route",
-        0,
-        &[prefix(0x0A01_0000, 16)],
-        TableAction::ActionProfileGroupId(1),
-    );
+    rig.write(Kind::Insert, Entity { entity: Some(entity::Entity::ActionProfileGroup(group)) });
+    let prefix =
+        |value: u32, length| Key { name: "dst_addr", value: value.into(), extent: Some(length) };
+    let wide =
+        rig.entry("route", 0, &[prefix(0x0A01_0000, 16)], TableAction::ActionProfileGroupId(1));
     rig.write(Kind::Insert, wide);
-    let narrow = rig.entry(
-        "route",
-        0,
-        &[prefix(0x0A01_0200, 24)],
-        TableAction::ActionProfileMemberId(13),
-    );
+    let narrow =
+        rig.entry("route", 0, &[prefix(0x0A01_0200, 24)], TableAction::ActionProfileMemberId(13));
     rig.write(Kind::Insert, narrow);
     rig
 }
@@ -346,8 +354,9 @@ fn router() -> Rig {
 #[test]
 fn a_routed_hop_takes_the_longest_prefix_lowers_the_ttl_and_keeps_the_checksum_true() {
     let mut rig = router();
-    for ttl in [2, 64, 255] {
-        for ident in (0..=u16::MAX).step_by(331) {
+    // All identifications: the checksum passes through every value, the two where the carry matters included.
+    for (ttl, step) in [(2, 331), (64, 1), (255, 331)] {
+        for ident in (0..=u16::MAX).step_by(step) {
             let segment = Segment { dst: 0x0A01_0209, ttl, ident, ..SEGMENT };
             let sent = rig.send(1, &segment.frame());
             assert_eq!(sent.len(), 1);
@@ -374,6 +383,20 @@ fn ecmp_keeps_a_flow_on_one_member_and_the_next_tier_chooses_independently() {
     // 900 flows over 3 x 3 pairs of members: 100 each, if the tiers are independent (sd about 9.4).
     assert_eq!(pairs.len(), 9, "{pairs:?}");
     assert!(pairs.values().all(|count| (60..=140).contains(count)), "{pairs:?}");
+}
+
+#[test]
+fn ecmp_spreads_the_queue_pairs_of_one_nic_pair() {
+    let mut rig = router();
+    let mut ports: BTreeMap<u16, u32> = BTreeMap::new();
+    for qp in 0..300u32 {
+        let mut frame = Segment { dst: 0x0A01_0105, src_port: 49_152, ..SEGMENT }.frame();
+        frame[23] = 17;
+        frame[36..38].copy_from_slice(&4791u16.to_be_bytes());
+        frame[46..50].copy_from_slice(&qp.to_be_bytes());
+        *ports.entry(rig.send(1, &frame)[0].port).or_default() += 1;
+    }
+    assert!(ports.len() == 3 && ports.values().all(|count| *count > 60), "{ports:?}");
 }
 
 #[test]

@@ -9,8 +9,12 @@
 )]
 
 mod architecture;
+mod bad_input;
 mod data_plane;
+mod fake_device;
 mod p4_artifacts;
+mod p4runtime_grpc;
 mod p4runtime_proto;
+mod p4runtime_text;
 mod rig;
 mod stf;

@@ -30,14 +30,9 @@ fn listed_sums() -> BTreeMap<String, String> {
 fn every_p4_source_and_output_has_the_digest_it_was_compiled_with() {
     for (file, sum) in listed_sums() {
         let bytes = fs::read(p4_dir().join(&file)).expect("a listed file exists");
-        let actual: String = Sha256::digest(&bytes)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        assert_eq!(
-            actual, sum,
-            "{file} has changed since the last `p4/check-artifacts --update`"
-        );
+        let actual: String =
+            Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(actual, sum, "{file} has changed since the last `p4/check-artifacts --update`");
     }
 }
 
@@ -59,9 +54,8 @@ fn no_p4_source_is_missing_from_the_digests() {
 #[test]
 fn the_contract_page_names_every_object_and_field_of_the_p4info() {
     let page = p4_text("README.md");
-    let words: BTreeSet<&str> = page
-        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-        .collect();
+    let words: BTreeSet<&str> =
+        page.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect();
     let p4info = p4_text("build/ringpath.p4info.txtpb");
     let mut seen = 0;
     for line in p4info.lines() {

@@ -65,7 +65,7 @@ impl Rig {
         let index = Index::from_text(&text).unwrap();
         let pipeline = ForwardingPipelineConfig {
             p4info: Some(index.info().clone()),
-            p4_device_config: fs::read(repo("p4/build/ringpath.json")).unwrap(),
+            p4_device_config: fs::read(repo("p4/build/ringpath.json")).unwrap().into(),
             cookie: None,
         };
         let mut switch = Switch::new(config);

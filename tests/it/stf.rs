@@ -37,7 +37,8 @@ fn run(text: &str, clock_offset_ns: u64) -> Result<(), String> {
         match command {
             Command::Add { table, priority, keys, action, args } => {
                 let keys: Vec<_> = keys.iter().map(|(name, value)| is(name, *value)).collect();
-                let args: Vec<_> = args.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+                let args: Vec<_> =
+                    args.iter().map(|(name, value)| (name.as_str(), *value)).collect();
                 rig.add(&table, priority, &keys, &action, &args);
             }
             Command::Packet { port, bytes } => {
@@ -49,6 +50,10 @@ fn run(text: &str, clock_offset_ns: u64) -> Result<(), String> {
                 wanted.entry(port).or_default().push((line, pattern));
             }
         }
+    }
+    let faults = &rig.switch.stats().faults;
+    if faults.index + faults.budget + faults.assertion > 0 {
+        return Err(format!("the program reached beyond its registers: {faults:?}"));
     }
     for (port, patterns) in &wanted {
         let packets = sent.remove(port).unwrap_or_default();
@@ -73,10 +78,8 @@ fn run(text: &str, clock_offset_ns: u64) -> Result<(), String> {
 
 #[test]
 fn every_stf_file_of_the_data_plane_passes_on_the_embedded_switch_with_any_clock() {
-    let mut files: Vec<_> = fs::read_dir(repo("tests/data/stf"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut files: Vec<_> =
+        fs::read_dir(repo("tests/data/stf")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(files.len() >= 19, "only {} STF files", files.len());
     let mut failures = Vec::new();
@@ -94,11 +97,17 @@ fn every_stf_file_of_the_data_plane_passes_on_the_embedded_switch_with_any_clock
 #[test]
 fn a_wrong_expectation_fails_and_names_its_line() {
     let text = fs::read_to_string(repo("tests/data/stf/transit.stf")).unwrap();
-    let one_hop_more = text.replacen("expect 2 02000000 00020200 00000001 88B51602", "expect 2 02000000 00020200 00000001 88B51603", 1);
+    let one_hop_more = text.replacen(
+        "expect 2 02000000 00020200 00000001 88B51602",
+        "expect 2 02000000 00020200 00000001 88B51603",
+        1,
+    );
     assert_ne!(text, one_hop_more);
     let missing = text.replacen("expect 1", "# expect 1", 1);
     let extra = format!("{text}expect 2 00\n");
-    for (broken, word) in [(one_hop_more, "line"), (missing, "port 1 sent"), (extra, "packets only")] {
+    for (broken, word) in
+        [(one_hop_more, "line"), (missing, "port 1 sent"), (extra, "packets only")]
+    {
         let why = run(&broken, 0).unwrap_err();
         assert!(why.contains(word), "{why}");
     }

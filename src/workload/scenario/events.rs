@@ -5,7 +5,7 @@
 
 use super::draw::Draw;
 use super::error::{Problem, ScenarioError};
-use super::jobs::{Jobs, host, span, span_or_range};
+use super::jobs::{Jobs, Nodes, host, span, span_or_range};
 use super::read::MAX_EVENTS;
 use super::toml_reader::{Entry, Section};
 use super::{Event, EventKind};
@@ -41,11 +41,14 @@ const KINDS: [(&str, &[&str]); 11] = [
     ("set-policy", &["policy"]),
     ("move-flows", &["count"]),
 ];
+/// Longest text of a cable: two names of 128 characters and a dash.
+const MAX_CABLE_TEXT: usize = 257;
 /// Slowest host or link: below this it has failed, and times would only grow without bound.
 const MIN_FACTOR: f64 = 0.001;
 
 struct Context<'a> {
     topology: &'a Topology,
+    nodes: &'a Nodes,
     draw: Draw,
     section: Section<'a>,
     kind: &'static str,
@@ -63,6 +66,7 @@ pub(super) fn read(
     if count > MAX_EVENTS {
         return Err(list.error(Problem::TooMany { what: "events", count, max: MAX_EVENTS }));
     }
+    let nodes = std::mem::take(&mut jobs.nodes);
     let mut events: Vec<(Event, Section<'_>)> = Vec::new();
     for (i, entry) in entries.iter().enumerate() {
         let section = entry.section(format!("[[event]] {}", i + 1), EVENT)?;
@@ -74,7 +78,7 @@ pub(super) fn read(
         let mut draw = Draw::new(seed, "event", i as u64);
         let (first, last) = span_or_range(&section.need("at", "\"2s\"")?)?;
         let at = draw.between(first, last);
-        let mut context = Context { topology, draw, section, kind };
+        let mut context = Context { topology, nodes: &nodes, draw, section, kind };
         let kind = event(&mut context, jobs, at)?;
         events.push((Event { at, kind }, context.section));
     }
@@ -140,7 +144,7 @@ impl<'a> Context<'a> {
                 .one_of(&hosts)
                 .ok_or_else(|| entry.error(Problem::NothingToDraw { key }));
         }
-        host(&entry, self.topology)
+        host(&entry, self.topology, self.nodes)
     }
 
     /// The even link of a cable: `"leaf1-spine2"`, two names, a host's name for its only cable, or `"random"`.
@@ -165,16 +169,19 @@ impl<'a> Context<'a> {
             let drawn = self.draw.one_of(&cables).map(LinkId::from);
             return drawn.ok_or_else(|| entry.error(Problem::NothingToDraw { key }));
         }
+        if text.len() > MAX_CABLE_TEXT {
+            return Err(bad_cable(&entry, text));
+        }
         // Node names may contain '-': try every one of them as the separator.
         let splits = text.match_indices('-').map(|(i, _)| (&text[..i], &text[i + 1..]));
         for (a, b) in splits.clone() {
-            if let (Some(a), Some(b)) = (topology.find(a), topology.find(b)) {
+            if let (Some(&a), Some(&b)) = (self.nodes.get(a), self.nodes.get(b)) {
                 return self.between(&entry, a, b);
             }
         }
         match text.split_once('-') {
             Some((a, b)) => {
-                let unknown = if topology.find(a).is_some() { b } else { a };
+                let unknown = if self.nodes.contains_key(a) { b } else { a };
                 Err(self.unknown_node(&entry, unknown))
             }
             None => Err(bad_cable(&entry, text)),
@@ -183,7 +190,7 @@ impl<'a> Context<'a> {
 
     fn node(&self, entry: &Entry<'_>) -> Result<NodeId, ScenarioError> {
         let name = entry.str("the name of a node in quotes")?;
-        self.topology.find(name).ok_or_else(|| self.unknown_node(entry, name))
+        self.nodes.get(name).copied().ok_or_else(|| self.unknown_node(entry, name))
     }
 
     fn unknown_node(&self, entry: &Entry<'_>, name: &str) -> ScenarioError {
@@ -211,9 +218,9 @@ impl<'a> Context<'a> {
     }
 
     fn background(&self) -> Result<EventKind, ScenarioError> {
-        let from = host(&self.section.need("source", "\"h1\"")?, self.topology)?;
+        let from = host(&self.section.need("source", "\"h1\"")?, self.topology, self.nodes)?;
         let entry = self.section.need("destination", "\"h9\"")?;
-        let to = host(&entry, self.topology)?;
+        let to = host(&entry, self.topology, self.nodes)?;
         if from == to {
             let name = self.topology.node(self.topology.host_node(to)).name.clone();
             return Err(entry.error(Problem::SameHost { key: entry.key.clone(), name }));

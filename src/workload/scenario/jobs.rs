@@ -7,7 +7,7 @@ use super::draw::Draw;
 use super::error::{Problem, ScenarioError};
 use super::read::MAX_JOBS;
 use super::toml_reader::{Entry, Section};
-use crate::id::{HostId, JobId};
+use crate::id::{HostId, JobId, NodeId};
 use crate::time::Span;
 use crate::topology::Topology;
 use crate::topology::suggest::hint;
@@ -46,6 +46,7 @@ pub(super) const MAX_SPAN: Span = Span(86_400_000_000_000);
 /// Jobs, and what events need to know about them.
 pub(super) struct Jobs {
     pub(super) jobs: Vec<Job>,
+    pub(super) nodes: Nodes,
     pub(super) by_name: BTreeMap<String, JobId>,
     /// Whether the file gives the job a start.
     pub(super) has_start: Vec<bool>,
@@ -71,12 +72,17 @@ enum Start {
     Random,
 }
 
+/// Nodes by name, so that long lists of hosts are read in reasonable time.
+pub(super) type Nodes = BTreeMap<String, NodeId>;
+
 pub(super) fn read(
     top: &Section<'_>,
     topology: &Topology,
     seed: u64,
 ) -> Result<Jobs, ScenarioError> {
     let (per_host, ring) = placement(top)?;
+    let named = topology.nodes().iter().enumerate();
+    let nodes: Nodes = named.map(|(i, node)| (node.name.clone(), NodeId::from(i))).collect();
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut by_name = BTreeMap::new();
     let entries = match top.get("job") {
@@ -100,7 +106,7 @@ pub(super) fn read(
             if by_name.insert(name.clone(), id).is_some() {
                 return Err(base.error(Problem::DuplicateJob { name }));
             }
-            wanted.push(job(&section, id, name, topology)?);
+            wanted.push(job(&section, id, name, (topology, &nodes))?);
         }
     }
     if wanted.is_empty() {
@@ -110,7 +116,7 @@ pub(super) fn read(
         .map_err(|source| top.source.whole(Problem::NoRoom { source }))?;
     let has_start = wanted.iter().map(|job| !matches!(job.start, Start::Absent)).collect();
     let jobs = wanted.into_iter().map(|wanted| settle(wanted, topology, seed)).collect();
-    Ok(Jobs { jobs, by_name, has_start })
+    Ok(Jobs { jobs, nodes, by_name, has_start })
 }
 
 fn placement(top: &Section<'_>) -> Result<(u32, RingOrder), ScenarioError> {
@@ -133,11 +139,11 @@ fn job(
     section: &Section<'_>,
     id: JobId,
     name: String,
-    topology: &Topology,
+    (topology, nodes): (&Topology, &Nodes),
 ) -> Result<Wanted, ScenarioError> {
     section.not_both("model", "bytes", "a model has its size")?;
     let (model, gradient, compute) = size(section)?;
-    let (workers, ranks) = workers(section, topology)?;
+    let (workers, ranks) = workers(section, topology, nodes)?;
     let max = topology.host_count() as u64;
     let job = Job {
         id,
@@ -258,6 +264,7 @@ fn start(section: &Section<'_>) -> Result<Start, ScenarioError> {
 fn workers(
     section: &Section<'_>,
     topology: &Topology,
+    nodes: &Nodes,
 ) -> Result<(Workers, Vec<HostId>), ScenarioError> {
     let entry = section.need("workers", "4 (or a list of hosts in ring order)")?;
     if !entry.is_list() {
@@ -273,7 +280,8 @@ fn workers(
         };
     }
     let names = entry.list("a list of hosts")?;
-    let hosts = names.iter().map(|name| host(name, topology)).collect::<Result<Vec<_>, _>>()?;
+    let hosts =
+        names.iter().map(|name| host(name, topology, nodes)).collect::<Result<Vec<_>, _>>()?;
     if hosts.len() > usize::from(u16::MAX) || hosts.len() < 2 {
         let (job, ranks) = (section.name.clone(), hosts.len());
         let source = FlowError::TooFewRanks { job, ranks };
@@ -283,9 +291,13 @@ fn workers(
 }
 
 /// The host of a name.
-pub(super) fn host(entry: &Entry<'_>, topology: &Topology) -> Result<HostId, ScenarioError> {
+pub(super) fn host(
+    entry: &Entry<'_>,
+    topology: &Topology,
+    nodes: &Nodes,
+) -> Result<HostId, ScenarioError> {
     let name = entry.str("the name of a host in quotes")?;
-    match topology.find(name).map(|node| topology.as_host(node)) {
+    match nodes.get(name).map(|&node| topology.as_host(node)) {
         Some(Some(host)) => Ok(host),
         Some(None) => Err(entry.error(Problem::WrongNode {
             key: entry.key.clone(),

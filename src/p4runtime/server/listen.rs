@@ -1,0 +1,246 @@
+//! A gRPC listener for one server, on loopback.
+//! In: an address and a handle. Out: the bound address, byte counts of the sockets, and a way to cut them. Must not know
+//! requests.
+
+use super::service::{Handle, Service};
+use crate::p4runtime::device::Device;
+use crate::p4runtime::proto::DESCRIPTOR_SET;
+use crate::p4runtime::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::server::{Connected, TcpConnectInfo};
+
+/// Connections of one server at a time; more are closed at once. Sixteen controllers with a few channels each.
+pub const CONNECTIONS_MAX: usize = 64;
+/// Largest request: a device config of a large program is a few MiB; the specification asks for at least 4 MiB.
+pub const RECEIVE_BYTES_MAX: usize = 64 << 20;
+/// Concurrent calls on one connection.
+const CALLS_PER_CONNECTION_MAX: u32 = 256;
+
+/// Why nothing listens.
+#[derive(Debug, Error)]
+pub enum ListenError {
+    /// Without TLS only loopback is allowed.
+    #[error("will not listen on {0} without TLS; use a loopback address such as 127.0.0.1:9559")]
+    NotLoopback(SocketAddr),
+    /// The address cannot be had.
+    #[error("cannot listen on {addr}")]
+    Bind {
+        /// The address.
+        addr: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The descriptors for reflection do not decode.
+    #[error("reflection is not available")]
+    Reflection(#[from] tonic_reflection::server::Error),
+}
+
+/// Bytes over all connections of one server since it listens.
+#[derive(Debug, Default)]
+struct Traffic {
+    read: AtomicU64,
+    written: AtomicU64,
+    accepted: AtomicU64,
+}
+
+/// The second handles of the open sockets, through which they can be cut.
+type Sockets = Arc<Mutex<Vec<Weak<std::net::TcpStream>>>>;
+
+/// A listener that runs. Dropping it cuts all connections.
+#[derive(Debug)]
+pub struct Listening {
+    addr: SocketAddr,
+    traffic: Arc<Traffic>,
+    sockets: Sockets,
+    task: JoinHandle<()>,
+}
+
+impl Listening {
+    /// The bound address, with the port that the system chose when 0 was asked for.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Bytes that came in over the sockets.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.traffic.read.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that went out over the sockets.
+    #[must_use]
+    pub fn bytes_written(&self) -> u64 {
+        self.traffic.written.load(Ordering::Relaxed)
+    }
+
+    /// Connections accepted so far.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.traffic.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Cuts every connection at once, in mid-message if need be, and stops listening: what a killed switch looks
+    /// like to its clients.
+    pub fn cut(&self) {
+        self.task.abort();
+        for socket in lock(&self.sockets).drain(..).filter_map(|socket| socket.upgrade()) {
+            // It may be closed already; then there is nothing to cut.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Serves a shared server with gRPC reflection on a loopback address; port 0 lets the system choose. Must be called
+/// within a tokio runtime, on which the connections are served.
+pub async fn listen<D: Device + 'static>(
+    addr: SocketAddr,
+    handle: Handle<D>,
+) -> Result<Listening, ListenError> {
+    if !addr.ip().is_loopback() {
+        return Err(ListenError::NotLoopback(addr));
+    }
+    let bind = |source| ListenError::Bind { addr, source };
+    let listener = TcpListener::bind(addr).await.map_err(bind)?;
+    let addr = listener.local_addr().map_err(bind)?;
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(DESCRIPTOR_SET)
+    };
+    // Older tools ask for v1alpha.
+    let (v1, v1alpha) = (reflection().build_v1()?, reflection().build_v1alpha()?);
+    let service =
+        P4RuntimeServer::new(Service::new(handle)).max_decoding_message_size(RECEIVE_BYTES_MAX);
+    let (traffic, sockets) = (Arc::<Traffic>::default(), Sockets::default());
+    let incoming = {
+        let (traffic, sockets) = (Arc::clone(&traffic), Arc::clone(&sockets));
+        TcpListenerStream::new(listener)
+            .filter_map(move |stream| admit(stream, &traffic, &sockets).transpose())
+    };
+    let task = tokio::spawn(async move {
+        let served = tonic::transport::Server::builder()
+            .max_concurrent_streams(CALLS_PER_CONNECTION_MAX)
+            .add_service(service)
+            .add_service(v1)
+            .add_service(v1alpha)
+            .serve_with_incoming(incoming)
+            .await;
+        if let Err(error) = served {
+            tracing::warn!(%addr, %error, "P4Runtime listener stopped");
+        }
+    });
+    Ok(Listening { addr, traffic, sockets, task })
+}
+
+/// Takes a connection in, or closes it when there are too many.
+fn admit(
+    stream: io::Result<TcpStream>,
+    traffic: &Arc<Traffic>,
+    sockets: &Sockets,
+) -> io::Result<Option<Counted>> {
+    let stream = stream?.into_std()?;
+    let mut sockets = lock(sockets);
+    sockets.retain(|socket| socket.strong_count() > 0);
+    if sockets.len() >= CONNECTIONS_MAX {
+        return Ok(None);
+    }
+    stream.set_nodelay(true)?;
+    let second = Arc::new(stream.try_clone()?);
+    sockets.push(Arc::downgrade(&second));
+    traffic.accepted.fetch_add(1, Ordering::Relaxed);
+    let stream = TcpStream::from_std(stream)?;
+    Ok(Some(Counted { stream, traffic: Arc::clone(traffic), _second: second }))
+}
+
+/// A socket that counts its bytes.
+struct Counted {
+    stream: TcpStream,
+    traffic: Arc<Traffic>,
+    /// Lives as long as the connection, so that `Listening::cut` finds only open ones.
+    _second: Arc<std::net::TcpStream>,
+}
+
+impl Connected for Counted {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> TcpConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let poll = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let read = buf.filled().len() - before;
+        self.traffic.read.fetch_add(read as u64, Ordering::Relaxed);
+        poll
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.count(poll)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.count(poll)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl Counted {
+    fn count(&self, poll: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(written)) = &poll {
+            self.traffic.written.fetch_add(*written as u64, Ordering::Relaxed);
+        }
+        poll
+    }
+}

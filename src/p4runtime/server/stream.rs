@@ -1,0 +1,168 @@
+//! Streams: arbitration, packets, acknowledgements, and the device's outbox (sections 5 and 14).
+//! In: messages of clients, the outbox. Out: messages to clients. Must not know sockets.
+
+use super::arbitration::Standing;
+use super::check::Check;
+use super::role::Scope;
+use super::{Profile, Server, StreamId, ToClient};
+use crate::p4runtime::device::{Device, Refusal};
+use crate::p4runtime::proto::p4::v1::stream_error::Details;
+use crate::p4runtime::proto::p4::v1::stream_message_request::Update as Request;
+use crate::p4runtime::proto::p4::v1::stream_message_response::Update as Response;
+use crate::p4runtime::proto::p4::v1::{
+    DigestListAck, DigestListAckError, PacketOut, PacketOutError, StreamError,
+    StreamMessageRequest, StreamMessageResponse, StreamOtherError,
+};
+use crate::p4runtime::rpc::Code;
+use crate::time::Time;
+
+impl<D: Device> Server<D> {
+    /// A client has opened its stream. It is nobody until it arbitrates.
+    pub fn open_stream(&mut self) -> StreamId {
+        self.next_stream += 1;
+        StreamId(self.next_stream)
+    }
+
+    /// A client has closed its stream, or it broke. Returns notifications for others.
+    pub fn close_stream(&mut self, _now: Time, stream: StreamId) -> Vec<ToClient> {
+        let device = self.device.device_id();
+        self.roles.leave(stream, device)
+    }
+
+    /// A message of a client. An `Err` in the answer ends that stream; the server has forgotten it already.
+    pub fn stream_message(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        message: StreamMessageRequest,
+    ) -> Vec<ToClient> {
+        let outcome = match message.update {
+            Some(Request::Arbitration(update)) => {
+                let device = self.device.device_id();
+                return self.roles.arbitrate(stream, device, update);
+            }
+            Some(Request::Packet(mut packet)) => {
+                let sent = self.packet_out(now, stream, &mut packet);
+                sent.map_err(|refusal| {
+                    let packet_out = Some(packet);
+                    (refusal, Details::PacketOut(PacketOutError { packet_out }))
+                })
+            }
+            Some(Request::DigestAck(ack)) => self.digest_ack(now, stream, ack).map_err(|refusal| {
+                let digest_list_ack = Some(ack);
+                (refusal, Details::DigestListAck(DigestListAckError { digest_list_ack }))
+            }),
+            Some(Request::Other(other)) => {
+                let refusal = Refusal::new(Code::Unimplemented, "no other messages are understood");
+                Err((refusal, Details::Other(StreamOtherError { other: Some(other) })))
+            }
+            None => {
+                let refusal = Refusal::new(Code::InvalidArgument, "the message is empty");
+                Err((refusal, Details::Other(StreamOtherError { other: None })))
+            }
+        };
+        match outcome {
+            Ok(()) => Vec::new(),
+            Err((refusal, details)) => self.stream_error(stream, refusal, details),
+        }
+    }
+
+    /// Section 14.5; PI keeps silent unless it is configured otherwise.
+    fn stream_error(&self, stream: StreamId, refusal: Refusal, details: Details) -> Vec<ToClient> {
+        if self.profile == Profile::Bmv2 {
+            return Vec::new();
+        }
+        let error = StreamError {
+            canonical_code: refusal.code.number(),
+            message: refusal.message,
+            details: Some(details),
+            ..StreamError::default()
+        };
+        vec![(stream, Ok(StreamMessageResponse { update: Some(Response::Error(error)) }))]
+    }
+
+    /// The scope of a primary.
+    fn primary_scope(&self, stream: StreamId) -> Result<&Scope, Refusal> {
+        let denied = |text: &str| Err(Refusal::new(Code::PermissionDenied, text));
+        match self.roles.standing(stream) {
+            Standing::Primary(scope) => Ok(scope),
+            Standing::Backup => denied("only the primary may send this"),
+            Standing::Stranger => denied("arbitrate before anything else"),
+        }
+    }
+
+    fn packet_out(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        packet: &mut PacketOut,
+    ) -> Result<(), Refusal> {
+        if !self.primary_scope(stream)?.packets() {
+            return Err(Refusal::new(
+                Code::PermissionDenied,
+                "packets are not in the role's scope",
+            ));
+        }
+        let Some(program) = &self.program else {
+            return Err(Refusal::new(
+                Code::FailedPrecondition,
+                "no forwarding pipeline config is set",
+            ));
+        };
+        let check = Check { index: &program.index, profile: self.profile };
+        // The original goes into the error, so that the client recognises it.
+        let mut checked = packet.clone();
+        check.packet_out(&mut checked)?;
+        self.device.packet_out(now, &checked)
+    }
+
+    fn digest_ack(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        ack: DigestListAck,
+    ) -> Result<(), Refusal> {
+        let scope = self.primary_scope(stream)?;
+        let id = ack.digest_id;
+        if !scope.holds(id) {
+            return Err(Refusal::new(
+                Code::PermissionDenied,
+                "the digest is not in the role's scope",
+            ));
+        }
+        let digest = self.program.as_ref().and_then(|program| program.index.digest_by_id(id));
+        if digest.is_none() {
+            let text = format!("there is no digest with id {id:#010x}");
+            return Err(Refusal::new(Code::InvalidArgument, text));
+        }
+        self.device.digest_ack(now, &ack);
+        Ok(())
+    }
+
+    /// Empties the device's outbox and routes each message to the primaries of the roles that may see it. Without a
+    /// primary a message is lost, as the specification allows.
+    pub fn drain(&mut self, _now: Time) -> Vec<ToClient> {
+        let outbox = self.device.take_outbox();
+        let mut out = Vec::with_capacity(outbox.len());
+        for message in outbox {
+            for (stream, scope) in self.roles.primaries() {
+                if sees(scope, &message) {
+                    out.push((stream, Ok(message.clone())));
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Whether a message of the device concerns a role.
+fn sees(scope: &Scope, message: &StreamMessageResponse) -> bool {
+    match &message.update {
+        Some(Response::Packet(_)) => scope.packets(),
+        Some(Response::Digest(list)) => scope.holds(list.digest_id),
+        Some(Response::IdleTimeoutNotification(notification)) => {
+            notification.table_entry.iter().all(|entry| scope.holds(entry.table_id))
+        }
+        _ => true,
+    }
+}

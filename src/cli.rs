@@ -9,6 +9,7 @@
 use clap::{Parser, Subcommand};
 use std::io::Write;
 
+pub mod demo;
 pub mod exit;
 pub mod plan;
 
@@ -46,6 +47,8 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 a check said no.";
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run several jobs on an embedded leaf-spine fabric of P4 switches and compare policies.
+    Demo(demo::Args),
     /// Plan a scenario offline: paths, queues, bounds and the gap to them.
     Plan(plan::Args),
 }
@@ -83,6 +86,7 @@ pub fn main() -> std::process::ExitCode {
 /// Whatever the command reports, with the chain of causes.
 pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match command {
+        Command::Demo(args) => demo::run(&args, out),
         Command::Plan(args) => plan::run(&args, out),
     }
 }

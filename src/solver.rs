@@ -74,3 +74,13 @@ pub trait Policy: Sync {
     /// Chooses path and queue of every flow. Deterministic in (problem, effort.seed, effort.max_evaluations).
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan;
 }
+
+/// A borrowed policy is a policy: `policy::all()` hands out references, owners want values.
+impl<P: Policy + ?Sized> Policy for &P {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+    fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan {
+        (**self).plan(problem, effort)
+    }
+}

@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use std::io::Write;
 
 pub mod exit;
+pub mod simtest;
 
 pub use exit::Exit;
 

@@ -25,6 +25,7 @@ use super::rollout::{FlowState, Goal, Side};
 use super::store::{Batch, Key, Record};
 use crate::id::{FlowId, JobId, SwitchId};
 use crate::p4runtime::rpc::Rpc;
+use crate::p4runtime::session::Event as SessionEvent;
 use crate::pipeline::labels::{Label, LabelError, Labels};
 use crate::pipeline::slots::Slots;
 use crate::pipeline::{EntityKey, Fabric};
@@ -163,7 +164,7 @@ impl Core {
             .switches()
             .map(|id| {
                 let device_id = config.device_ids[id.index()];
-                let session = session::new(device_id, &config);
+                let session = session::new(device_id);
                 Switch::new(id, device_id, session, config.limits.batch, config.limits.retry)
             })
             .collect();
@@ -259,7 +260,10 @@ impl Core {
 
     fn timer(&mut self, key: TimerKey) {
         match key {
-            TimerKey::Session(switch) => self.session_timer(switch),
+            TimerKey::Session(switch) if switch.index() < self.switches.len() => {
+                self.tell(switch, SessionEvent::Timer);
+            }
+            TimerKey::Session(_) => {}
             TimerKey::Call(switch, request) => self.call_expired(switch, request),
             TimerKey::Retry(switch) => self.retry(switch),
             TimerKey::Verify(switch) => {
@@ -295,8 +299,9 @@ impl Core {
         self.rebuild_fabric();
         self.replan = false;
         for index in 0..self.switches.len() {
-            self.start_session(SwitchId::from(index));
             self.went_down(SwitchId::from(index));
+            let start = session::start(&self.config);
+            self.tell(SwitchId::from(index), start);
         }
     }
 
@@ -465,6 +470,25 @@ impl Core {
     #[must_use]
     pub fn uses(&self, switch: SwitchId) -> bool {
         self.switches.get(switch.index()).is_some_and(|switch| !switch.excluded)
+    }
+
+    /// One line per switch: how far it has come and what it waits for; for logs and failed tests.
+    #[must_use]
+    pub fn describe_switches(&self) -> String {
+        let line = |switch: &Switch| {
+            format!(
+                "switch {}: {:?}{}{}{}, {} calls, {} in doubt, {} refused\n",
+                switch.id,
+                switch.phase,
+                if switch.synced { ", synced" } else { "" },
+                if switch.excluded { ", excluded" } else { "" },
+                if switch.paused { ", paused" } else { "" },
+                switch.calls.len(),
+                switch.tainted.len(),
+                switch.refused.len()
+            )
+        };
+        self.switches.iter().map(line).collect()
     }
 
     /// Names and ids of the program.

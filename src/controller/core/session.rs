@@ -1,98 +1,99 @@
-//! One stream per switch, and who is primary there.
+//! The sessions' side of the core: what a switch's [`Session`] wants done, done.
 //!
-//! In: arbitration answers, stream ends, timers. Out: streams opened and closed, election ids, `became_primary`. Must not
-//! know what is done once primary.
-//!
-//! Election id = {high: epoch, low: 1}; the epoch is stored before it is first sent (design: control, "Identity" and
-//! "Arbitration answers").
-//!
-//! ```text
-//!  Closed ──open──► Asked ──OK──────────────────────────► Primary ──not OK──► (as the code says)
-//!    ▲                │ ALREADY_EXISTS ──► Foreign, or with `takeover` reported + 1
-//!    │                │ NOT_FOUND ───────► epoch above the reported one, asked again
-//!    └── stream ended: pause, doubling; INVALID_ARGUMENT (our own old stream): another epoch
-//! ```
+//! In: stream messages, stream ends, timers, refused calls. Out: streams opened and closed, epochs stored before they are
+//! sent, `became_primary`, foreign switches. Must not decide arbitration: the session does.
 
-use super::super::config::{Config, Limits};
+use super::super::config::Config;
 use super::super::messages::{Event, Output, StreamNo, TimerKey};
 use super::switch::Phase;
+use super::writes::VERIFY_AFTER;
 use super::{Core, Key};
 use crate::id::SwitchId;
 use crate::p4runtime::proto::p4::v1 as proto;
-use crate::p4runtime::proto::p4::v1::stream_message_response::Update;
-use crate::p4runtime::rpc::{Code, StreamEnd};
+use crate::p4runtime::rpc::StreamEnd;
+use crate::p4runtime::session::{self, Action, Session};
 use crate::time::Span;
 
-/// Pause after "election id already exists": the server has not seen the end of our old stream yet.
-const OWN_STREAM_PAUSE: Span = Span::from_millis(500);
-
-/// Where the arbitration with one switch stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Closed,
-    Asked,
-    Primary,
-    Foreign,
-}
-
-/// One switch's session.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Session {
-    device_id: u64,
-    state: State,
-    /// The epoch last sent.
-    epoch: u64,
-    pause: Span,
-    /// A reopening is under way: a `Session` timer is set.
-    waiting: bool,
-}
-
 /// A session that has not started.
-pub(super) const fn new(device_id: u64, config: &Config) -> Session {
-    Session {
-        device_id,
-        state: State::Closed,
-        epoch: 0,
-        pause: config.limits.retry,
-        waiting: false,
-    }
+pub(super) fn new(device_id: u64) -> Session {
+    Session::new(session::Config { device_id, role: None })
 }
 
-/// The id that Writes carry.
-pub(super) const fn election_id(session: &Session) -> Option<proto::Uint128> {
-    Some(proto::Uint128 { high: session.epoch, low: 1 })
-}
-
-fn longer(pause: Span, limits: &Limits) -> Span {
-    Span(pause.0.saturating_mul(2)).min(limits.retry_max)
+/// Whether a session may take a switch over from another live controller.
+pub(super) const fn start(config: &Config) -> session::Event {
+    session::Event::Start { takeover: config.takeover }
 }
 
 impl Core {
-    /// Opens a new stream and asks to be primary.
-    pub(super) fn start_session(&mut self, id: SwitchId) {
-        let switch = &mut self.switches[id.index()];
-        switch.stream = StreamNo(switch.stream.0 + 1);
-        let stream = switch.stream;
-        self.emit(Output::OpenStream { switch: id, stream });
-        self.arbitrate(id);
+    /// Tells a switch's session something, and does what it wants.
+    pub(super) fn tell(&mut self, id: SwitchId, event: session::Event) {
+        let now = self.now;
+        let mut actions = self.switches[id.index()].session.step(now, event);
+        // An epoch is answered at once: it is stored before the arbitration that carries it goes out.
+        while !actions.is_empty() {
+            let mut more = Vec::new();
+            for action in actions {
+                if let Some(event) = self.act(id, action) {
+                    more.extend(self.switches[id.index()].session.step(now, event));
+                }
+            }
+            actions = more;
+        }
     }
 
-    fn arbitrate(&mut self, id: SwitchId) {
-        let epoch = self.epoch;
+    fn act(&mut self, id: SwitchId, action: Action) -> Option<session::Event> {
+        match action {
+            Action::NeedEpoch { least } => {
+                if self.epoch < least {
+                    self.epoch = least;
+                    self.dirty.insert(Key::Epoch);
+                }
+                return Some(session::Event::Epoch(self.epoch));
+            }
+            Action::OpenStream => {
+                let switch = &mut self.switches[id.index()];
+                switch.stream = StreamNo(switch.stream.0 + 1);
+                let stream = switch.stream;
+                self.emit(Output::OpenStream { switch: id, stream });
+            }
+            Action::Send(message) => {
+                let stream = self.switches[id.index()].stream;
+                self.emit(Output::Send { switch: id, stream, messages: vec![message] });
+            }
+            Action::CloseStream => {
+                let stream = self.switches[id.index()].stream;
+                self.emit(Output::CloseStream { switch: id, stream });
+            }
+            Action::Timer(at) => self.emit(Output::Timer { at, key: TimerKey::Session(id) }),
+            Action::Primary(_) => self.became_primary(id),
+            Action::Demoted => self.demoted(id),
+            Action::Foreign(other) => self.foreign(id, other),
+            // The session tries again by itself; packets and notifications have no listener yet.
+            Action::Failed(_) | Action::Deliver(_) => {}
+        }
+        None
+    }
+
+    /// No Write may go out any more.
+    fn demoted(&mut self, id: SwitchId) {
+        // What was in flight may still be executed after the next full read.
+        let in_flight = self.switches[id.index()].writes_in_flight() > 0;
+        self.went_down(id);
+        if in_flight {
+            let after = Span(self.config.limits.call.0.saturating_mul(VERIFY_AFTER));
+            self.set_timer(after, TimerKey::Verify(id));
+        }
+    }
+
+    fn foreign(&mut self, id: SwitchId, other: proto::Uint128) {
         let switch = &mut self.switches[id.index()];
-        switch.session.state = State::Asked;
-        switch.session.epoch = epoch;
-        let request = proto::StreamMessageRequest {
-            update: Some(proto::stream_message_request::Update::Arbitration(
-                proto::MasterArbitrationUpdate {
-                    device_id: switch.session.device_id,
-                    election_id: election_id(&switch.session),
-                    ..Default::default()
-                },
-            )),
-        };
-        let stream = switch.stream;
-        self.emit(Output::Send { switch: id, stream, messages: vec![request] });
+        switch.phase = Phase::Foreign;
+        switch.forget_calls();
+        let known = switch.excluded;
+        self.exclude(id);
+        if !known {
+            self.notify(Event::Foreign { switch: id, high: other.high, low: other.low });
+        }
     }
 
     pub(super) fn streamed(
@@ -101,108 +102,28 @@ impl Core {
         stream: StreamNo,
         message: proto::StreamMessageResponse,
     ) {
-        let current = self.switches.get(id.index()).is_some_and(|switch| switch.stream == stream);
-        if !current {
-            return;
-        }
-        // Packet-ins, digests and notifications have no listener yet.
-        if let Some(Update::Arbitration(update)) = message.update {
-            self.arbitrated(id, &update);
-        }
-    }
-
-    fn arbitrated(&mut self, id: SwitchId, update: &proto::MasterArbitrationUpdate) {
-        let code = update.status.as_ref().map_or(Code::Ok, |status| Code::from_number(status.code));
-        let (high, low) = update.election_id.as_ref().map_or((0, 0), |id| (id.high, id.low));
-        let was_primary = self.switches[id.index()].session.state == State::Primary;
-        if code == Code::Ok {
-            let switch = &mut self.switches[id.index()];
-            switch.session.state = State::Primary;
-            switch.session.pause = self.config.limits.retry;
-            if !was_primary {
-                self.became_primary(id);
-            }
-            return;
-        }
-        if was_primary {
-            self.went_down(id);
-        }
-        match code {
-            // Nobody is primary, and the server remembers a higher id.
-            Code::NotFound => self.climb(id, high),
-            Code::AlreadyExists if self.config.takeover => self.climb(id, high),
-            _ => self.foreign(id, high, low),
-        }
-    }
-
-    /// Asks again with an epoch above `reported`.
-    fn climb(&mut self, id: SwitchId, reported: u64) {
-        self.raise_epoch(reported);
-        self.arbitrate(id);
-    }
-
-    fn raise_epoch(&mut self, reported: u64) {
-        self.epoch = self.epoch.max(reported).saturating_add(1);
-        self.dirty.insert(Key::Epoch);
-    }
-
-    fn foreign(&mut self, id: SwitchId, high: u64, low: u64) {
-        let switch = &mut self.switches[id.index()];
-        let known = switch.session.state == State::Foreign;
-        switch.session.state = State::Foreign;
-        switch.phase = Phase::Foreign;
-        switch.forget_calls();
-        if !known {
-            self.notify(Event::Foreign { switch: id, high, low });
-            self.exclude(id);
+        if self.current(id, stream) {
+            self.tell(id, session::Event::Message(message));
         }
     }
 
     pub(super) fn stream_ended(&mut self, id: SwitchId, stream: StreamNo, end: StreamEnd) {
-        let Some(switch) = self.switches.get(id.index()) else { return };
-        if switch.stream != stream || switch.session.waiting {
-            return;
+        if self.current(id, stream) {
+            self.tell(id, session::Event::Ended(end));
         }
-        if end.code == Code::InvalidArgument {
-            self.raise_epoch(0);
-            let session = &mut self.switches[id.index()].session;
-            session.pause = session.pause.max(OWN_STREAM_PAUSE);
-        }
-        self.reopen_later(id);
     }
 
-    /// Gives the stream up and starts again: a Write said that this controller is not primary, or the pipeline is gone.
+    fn current(&self, id: SwitchId, stream: StreamNo) -> bool {
+        self.switches.get(id.index()).is_some_and(|switch| switch.stream == stream)
+    }
+
+    /// A call said that this controller is not primary, or that the pipeline is gone.
     pub(super) fn restart_session(&mut self, id: SwitchId) {
-        let switch = &self.switches[id.index()];
-        if switch.session.waiting {
-            return;
-        }
-        let stream = switch.stream;
-        self.emit(Output::CloseStream { switch: id, stream });
-        self.reopen_later(id);
+        self.tell(id, session::Event::Denied);
     }
+}
 
-    fn reopen_later(&mut self, id: SwitchId) {
-        let limits = self.config.limits;
-        let switch = &mut self.switches[id.index()];
-        switch.session.state = State::Closed;
-        switch.session.waiting = true;
-        let pause = switch.session.pause;
-        switch.session.pause = longer(pause, &limits);
-        // What was in flight may still be executed after the next full read.
-        let in_flight = switch.writes_in_flight() > 0;
-        self.went_down(id);
-        self.set_timer(pause, TimerKey::Session(id));
-        if in_flight {
-            let after = Span(limits.call.0.saturating_mul(super::writes::VERIFY_AFTER));
-            self.set_timer(after, TimerKey::Verify(id));
-        }
-    }
-
-    pub(super) fn session_timer(&mut self, id: SwitchId) {
-        let Some(switch) = self.switches.get_mut(id.index()) else { return };
-        if std::mem::take(&mut switch.session.waiting) {
-            self.start_session(id);
-        }
-    }
+/// The id that Writes carry; the server refuses them when there is none.
+pub(super) fn election_id(session: &Session) -> Option<proto::Uint128> {
+    session.election_id()
 }

@@ -1,9 +1,9 @@
 //! What the core knows of one switch. In: nothing. Out: plain state and its small questions. Must not decide.
 
-use super::session::Session;
 use crate::controller::messages::{RequestId, StreamNo};
 use crate::id::SwitchId;
 use crate::p4runtime::proto::p4::v1::Entity;
+use crate::p4runtime::session::Session;
 use crate::pipeline::labels::Label;
 use crate::pipeline::{Change, EntityKey, EntrySet, Present};
 use crate::time::Span;

@@ -313,7 +313,13 @@ impl Net {
     pub(super) fn converge(&mut self, span: Span) {
         let until = self.now + span;
         while !self.core.converged() {
-            assert!(self.step(until), "not converged after {span:?}: {:#?}", self.tail());
+            assert!(
+                self.step(until),
+                "not converged after {span:?}: {} flows outside; {:#?}\n{}",
+                self.core.outside(),
+                self.tail(),
+                self.core.describe_switches()
+            );
         }
     }
 

@@ -7,6 +7,8 @@ use crate::plan::Plan;
 use crate::topology::{Path, Topology};
 use crate::workload::{Flow, Job};
 
+pub mod bound;
+pub mod exact;
 pub mod fluid;
 pub mod instance;
 pub mod objective;

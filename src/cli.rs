@@ -12,6 +12,7 @@ use std::io::Write;
 pub mod demo;
 pub mod exit;
 pub mod plan;
+pub mod simtest;
 
 pub use exit::Exit;
 
@@ -51,6 +52,8 @@ pub enum Command {
     Demo(demo::Args),
     /// Plan a scenario offline: paths, queues, bounds and the gap to them.
     Plan(plan::Args),
+    /// Run the controller against embedded switches with faults, and check invariants after every event.
+    Simtest(simtest::Args),
 }
 
 /// Parses the process's arguments and runs; called by `main` only.
@@ -88,6 +91,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match command {
         Command::Demo(args) => demo::run(&args, out),
         Command::Plan(args) => plan::run(&args, out),
+        Command::Simtest(args) => simtest::run(&args, out),
     }
 }
 

@@ -75,11 +75,12 @@ pub trait Policy: Sync {
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan;
 }
 
-/// A borrowed policy is a policy: `policy::all()` hands out references, owners want values.
+/// Policies live as statics; whoever owns its policies can hold references to them.
 impl<P: Policy + ?Sized> Policy for &P {
     fn name(&self) -> &'static str {
         (**self).name()
     }
+
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan {
         (**self).plan(problem, effort)
     }

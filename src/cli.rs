@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use std::io::Write;
 
 pub mod exit;
+pub mod plan;
 
 pub use exit::Exit;
 
@@ -44,7 +45,10 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 a check said no.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Plan a scenario offline: paths, queues, bounds and the gap to them.
+    Plan(plan::Args),
+}
 
 /// Parses the process's arguments and runs; called by `main` only.
 #[must_use]
@@ -78,8 +82,9 @@ pub fn main() -> std::process::ExitCode {
 /// # Errors
 /// Whatever the command reports, with the chain of causes.
 pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let _ = out;
-    match command {}
+    match command {
+        Command::Plan(args) => plan::run(&args, out),
+    }
 }
 
 fn init_logs(filter: &str) -> anyhow::Result<()> {

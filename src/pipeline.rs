@@ -14,6 +14,7 @@
 
 pub mod arp;
 pub mod classify;
+pub mod counters;
 pub mod entry_set;
 pub mod host;
 pub mod identity;

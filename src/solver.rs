@@ -4,9 +4,18 @@
 //! (budgets are counts of evaluations; the cli turns seconds into a deadline check that it passes in).
 
 use crate::plan::Plan;
-use crate::time::Span;
 use crate::topology::{Path, Topology};
 use crate::workload::{Flow, Job};
+
+pub mod bound;
+pub mod exact;
+pub mod fluid;
+pub mod instance;
+pub mod objective;
+pub mod policy;
+pub mod rate;
+#[cfg(test)]
+pub(crate) mod tests;
 
 /// Everything a policy may look at.
 #[derive(Clone, Debug)]
@@ -65,6 +74,3 @@ pub trait Policy: Sync {
     /// Chooses path and queue of every flow. Deterministic in (problem, effort.seed, effort.max_evaluations).
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan;
 }
-
-/// Time horizon type used by the fluid simulation's results.
-pub type Horizon = Span;

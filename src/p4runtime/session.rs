@@ -12,7 +12,7 @@
 //! In: what the core wants, what the stream says, time. Out: what to do, in order. Must not know clocks, sockets or the
 //! store: the election id's epoch comes from the core, which stores it durably before it hands it over.
 //!
-//! Rules (06-control, "Sessions"; specification section 5): an election id is {high: epoch, low: 1}. A live primary with a
+//! Rules (specification section 5): an election id is {high: epoch, low: 1}. A live primary with a
 //! higher id is never climbed over unless `takeover` is set: the switch is foreign. Nobody primary but a higher id
 //! remembered: ask for an epoch above it. "Already exists": our own old stream is still open at the server; wait and take
 //! the next epoch. After every new stream the core must read everything before it writes.

@@ -10,8 +10,14 @@
 
 mod architecture;
 mod bad_input;
+mod data_plane;
 mod fake_device;
 mod p4_artifacts;
 mod p4runtime_grpc;
 mod p4runtime_proto;
+mod p4runtime_server;
 mod p4runtime_text;
+mod switch_stf;
+mod plan_command;
+mod rig;
+mod stf;

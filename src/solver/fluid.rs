@@ -1,0 +1,345 @@
+//! The fluid model: jobs that iterate over a fabric whose links carry bytes at the rates of [`super::rate`].
+//!
+//! In: an [`Instance`], a [`Choice`] and [`Draws`] (start phases, compute times of every iteration). Out: an
+//! [`Outcome`] per job and [`Metrics`] over jobs, as docs/scheduling defines them. Must not know: how the choice was
+//! found, packets.
+//!
+//! An iteration computes; when `(1 - overlap)` of the compute time has passed its rings start to send; it ends when
+//! compute and all rings are done, and the next begins at once. Between two events (a ring starts or ends) the set of
+//! sending rings is fixed and so are all rates: the simulation jumps from event to event. Rates of one set are
+//! remembered, because iterating jobs come back to the same few sets hundreds of times.
+
+use super::instance::{Choice, Instance};
+use super::rate::{Layout, RateModel};
+use rand::RngExt as _;
+use rustc_hash::FxHashMap;
+
+pub mod drain;
+pub mod loose;
+mod metrics;
+#[cfg(test)]
+mod tests;
+
+pub use metrics::{Metrics, alone, contention_free};
+
+/// Everything random about one run, drawn before it starts so that all policies meet the same run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draws {
+    /// Seconds from the start of the run to the first iteration of each job.
+    pub start: Vec<f64>,
+    /// Compute seconds of each iteration of each job.
+    pub compute: Vec<Vec<f64>>,
+}
+
+/// A compute time is never drawn below this share of its mean (a normal draw has no lower end).
+const LEAST_COMPUTE: f64 = 0.1;
+
+impl Draws {
+    /// No jitter, jobs start when they say.
+    #[must_use]
+    pub fn exact(instance: &Instance) -> Self {
+        let compute = |job: &super::instance::JobShape| vec![job.compute; job.iterations as usize];
+        Self {
+            start: instance.jobs.iter().map(|job| job.start).collect(),
+            compute: instance.jobs.iter().map(compute).collect(),
+        }
+    }
+
+    /// Start phases uniform over each job's contention-free period, compute times normal with the job's jitter: what a
+    /// planner may assume. A start that the job asks for within its first period counts as a phase (and is drawn anew);
+    /// a later one is an arrival and is kept. `purpose` keeps planning draws apart from judging draws.
+    #[must_use]
+    pub fn random(instance: &Instance, seed: u64, purpose: &str, index: u64) -> Self {
+        let first = Choice::first(instance.flows.len());
+        let mut draws = Self::jittered(instance, seed, purpose, index);
+        for (id, job) in instance.jobs.iter().enumerate() {
+            let mut random = crate::time::stream(seed ^ PHASE_SALT, purpose, stream_of(index, id));
+            let period = instance.period(id, instance.alone(&first, id));
+            let arrival = if job.start < period { 0.0 } else { job.start };
+            draws.start[id] = arrival + period * random.random::<f64>();
+        }
+        draws
+    }
+
+    /// Jobs start when they say, compute times normal with the job's jitter: the run that judges a plan.
+    #[must_use]
+    pub fn jittered(instance: &Instance, seed: u64, purpose: &str, index: u64) -> Self {
+        let mut draws = Self::exact(instance);
+        for (id, job) in instance.jobs.iter().enumerate() {
+            let mut random = crate::time::stream(seed, purpose, stream_of(index, id));
+            for compute in &mut draws.compute[id] {
+                *compute *= (1.0 + job.jitter * normal(&mut random)).max(LEAST_COMPUTE);
+            }
+        }
+        draws
+    }
+}
+
+/// Keeps the stream of start phases apart from that of compute times.
+const PHASE_SALT: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn stream_of(index: u64, job: usize) -> u64 {
+    (index << 32) | job as u64
+}
+
+/// A standard normal draw (Box & Muller 1958).
+fn normal(random: &mut impl rand::Rng) -> f64 {
+    let (u, v): (f64, f64) = (random.random(), random.random());
+    (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+/// What one run did to each job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Mean communication seconds over iterations 2..=n (over the only one if n = 1).
+    pub comm: Vec<f64>,
+    /// Seconds from the first iteration's start to the last one's end.
+    pub window: Vec<f64>,
+    /// Compute seconds inside the window.
+    pub compute: Vec<f64>,
+    /// Jobs that could not finish (a flow without capacity).
+    pub stalled: Vec<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Computing; nothing may be sent yet.
+    Before,
+    /// Sending; compute may still run.
+    Sending,
+    /// All sent; compute still runs.
+    After,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct JobState {
+    stage: Stage,
+    /// When the stage ends by itself: communication start in `Before`, compute end in `After`, never otherwise.
+    timer: f64,
+    compute_end: f64,
+    comm_start: f64,
+    iteration: u32,
+    rings_left: u32,
+    comm_sum: f64,
+}
+
+/// Sets of sending rings remembered at most; enough for every set of 12 rings and reset when full.
+const REMEMBERED_SETS: usize = 4096;
+
+/// A run engine for one instance; reusable, so that thousands of evaluations allocate nothing.
+#[derive(Clone, Debug)]
+pub struct Fluid<'a> {
+    instance: &'a Instance,
+    layout: Layout,
+    model: RateModel,
+    jobs: Vec<JobState>,
+    left: Vec<f64>,
+    active: Vec<u32>,
+    rates: Vec<f64>,
+    /// Set of sending rings → position of its rates in `remembered`. Only when at most 64 rings exist.
+    memo: FxHashMap<u64, u32>,
+    remembered: Vec<f64>,
+}
+
+impl<'a> Fluid<'a> {
+    /// An engine without a choice; call [`Self::load`] first.
+    #[must_use]
+    pub fn new(instance: &'a Instance) -> Self {
+        let rings = instance.rings.len();
+        Self {
+            instance,
+            layout: Layout::default(),
+            model: RateModel::new(instance.capacity.len()),
+            jobs: Vec::new(),
+            left: vec![0.0; rings],
+            active: Vec::with_capacity(rings),
+            rates: vec![0.0; rings],
+            memo: FxHashMap::default(),
+            remembered: Vec::new(),
+        }
+    }
+
+    /// Takes a choice; rates remembered for another choice are forgotten.
+    pub fn load(&mut self, choice: &Choice) {
+        self.layout.set_rings(self.instance, choice);
+        self.memo.clear();
+        self.remembered.clear();
+    }
+
+    /// Runs every job to completion.
+    pub fn run(&mut self, draws: &Draws, outcome: &mut Outcome) {
+        self.begin(draws, outcome);
+        let mut now = 0.0;
+        while let Some(next) = self.next_event(now) {
+            for &ring in &self.active {
+                self.left[ring as usize] -= self.rates[ring as usize] * (next - now);
+            }
+            now = next;
+            let changed =
+                self.finish_rings(now, draws, outcome) | self.fire_timers(now, draws, outcome);
+            if changed {
+                self.refresh_rates();
+            }
+        }
+        for (id, state) in self.jobs.iter().enumerate() {
+            outcome.stalled[id] = state.stage != Stage::Done;
+            let counted = self.instance.jobs[id].iterations.saturating_sub(1).max(1);
+            outcome.comm[id] = state.comm_sum / f64::from(counted);
+            outcome.window[id] -= draws.start[id];
+        }
+    }
+
+    fn begin(&mut self, draws: &Draws, outcome: &mut Outcome) {
+        let count = self.instance.jobs.len();
+        outcome.comm.clear();
+        outcome.comm.resize(count, 0.0);
+        outcome.window.clear();
+        outcome.window.resize(count, 0.0);
+        outcome.stalled.clear();
+        outcome.stalled.resize(count, false);
+        outcome.compute.clear();
+        outcome.compute.extend(draws.compute.iter().map(|times| times.iter().sum::<f64>()));
+        self.active.clear();
+        self.jobs.clear();
+        for (job, (&start, compute)) in
+            self.instance.jobs.iter().zip(draws.start.iter().zip(&draws.compute))
+        {
+            let first = compute.first().copied().unwrap_or(0.0);
+            self.jobs.push(JobState {
+                stage: Stage::Before,
+                timer: start + (1.0 - job.overlap) * first,
+                compute_end: start + first,
+                comm_start: 0.0,
+                iteration: 0,
+                rings_left: 0,
+                comm_sum: 0.0,
+            });
+        }
+    }
+
+    /// Time of the next event and, for the ring that ends then, its remaining bytes set to exactly what will flow.
+    fn next_event(&mut self, now: f64) -> Option<f64> {
+        let mut next = f64::INFINITY;
+        for state in &self.jobs {
+            next = next.min(state.timer);
+        }
+        let mut first = None;
+        for &ring in &self.active {
+            let end = now + self.left[ring as usize] / self.rates[ring as usize];
+            if end < next {
+                next = end;
+                first = Some(ring);
+            }
+        }
+        if let Some(ring) = first {
+            // Rounding must not leave a crumb behind that would need another event.
+            self.left[ring as usize] = self.rates[ring as usize] * (next - now);
+        }
+        next.is_finite().then_some(next)
+    }
+
+    fn finish_rings(&mut self, now: f64, draws: &Draws, outcome: &mut Outcome) -> bool {
+        let mut changed = false;
+        let mut position = 0;
+        while position < self.active.len() {
+            let ring = self.active[position] as usize;
+            if self.left[ring] > self.instance.rings[ring].bytes * 1e-9 {
+                position += 1;
+                continue;
+            }
+            self.active.swap_remove(position);
+            changed = true;
+            let job = self.instance.rings[ring].job;
+            self.jobs[job].rings_left -= 1;
+            if self.jobs[job].rings_left == 0 {
+                self.communicated(job, now, draws, outcome);
+            }
+        }
+        changed
+    }
+
+    fn communicated(&mut self, job: usize, now: f64, draws: &Draws, outcome: &mut Outcome) {
+        let state = &mut self.jobs[job];
+        if state.iteration > 0 || self.instance.jobs[job].iterations == 1 {
+            state.comm_sum += now - state.comm_start;
+        }
+        if state.compute_end > now {
+            state.stage = Stage::After;
+            state.timer = state.compute_end;
+        } else {
+            self.next_iteration(job, now, draws, outcome);
+        }
+    }
+
+    fn next_iteration(&mut self, job: usize, now: f64, draws: &Draws, outcome: &mut Outcome) {
+        let shape = &self.instance.jobs[job];
+        let state = &mut self.jobs[job];
+        state.iteration += 1;
+        if state.iteration >= shape.iterations {
+            state.stage = Stage::Done;
+            state.timer = f64::INFINITY;
+            outcome.window[job] = now;
+            return;
+        }
+        let compute = draws.compute[job][state.iteration as usize];
+        state.stage = Stage::Before;
+        state.timer = now + (1.0 - shape.overlap) * compute;
+        state.compute_end = now + compute;
+    }
+
+    fn fire_timers(&mut self, now: f64, draws: &Draws, outcome: &mut Outcome) -> bool {
+        let mut changed = false;
+        for job in 0..self.jobs.len() {
+            if self.jobs[job].timer > now {
+                continue;
+            }
+            if self.jobs[job].stage == Stage::After {
+                self.next_iteration(job, now, draws, outcome);
+                continue;
+            }
+            let shape = &self.instance.jobs[job];
+            let state = &mut self.jobs[job];
+            state.stage = Stage::Sending;
+            state.timer = f64::INFINITY;
+            state.comm_start = now;
+            state.rings_left = shape.rings.len() as u32;
+            if shape.rings.is_empty() {
+                self.communicated(job, now, draws, outcome);
+            }
+            for &ring in &shape.rings {
+                self.left[ring] = self.instance.rings[ring].bytes;
+                self.active.push(ring as u32);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    fn refresh_rates(&mut self) {
+        if self.active.is_empty() {
+            return;
+        }
+        if self.left.len() > 64 {
+            self.active.sort_unstable();
+            self.model.rates(&self.layout, &self.instance.capacity, &self.active, &mut self.rates);
+            return;
+        }
+        let set = self.active.iter().fold(0_u64, |set, &ring| set | 1 << ring);
+        let width = self.left.len();
+        if let Some(&position) = self.memo.get(&set) {
+            let from = position as usize * width;
+            self.rates.copy_from_slice(&self.remembered[from..from + width]);
+            return;
+        }
+        if self.memo.len() >= REMEMBERED_SETS {
+            self.memo.clear();
+            self.remembered.clear();
+        }
+        // One order per set, so that rounding cannot depend on the way into the set.
+        self.active.sort_unstable();
+        self.model.rates(&self.layout, &self.instance.capacity, &self.active, &mut self.rates);
+        self.memo.insert(set, self.memo.len() as u32);
+        self.remembered.extend_from_slice(&self.rates);
+    }
+}

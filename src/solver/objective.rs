@@ -1,0 +1,144 @@
+//! What a choice is worth: the objectives, all from a short simulation of iterating jobs over several draws.
+//!
+//! In: an [`Instance`], an [`Objective`], planning [`Draws`]. Out: a score per [`Choice`], lower is better. Must not know:
+//! how choices are found, the draws that plans are judged by.
+
+use super::fluid::drain::drain;
+use super::fluid::{Draws, Fluid, Metrics, Outcome};
+use super::instance::{Choice, Instance};
+use super::policy::greedy;
+use super::rate::{Layout, RateModel};
+use super::{Effort, Objective};
+
+/// Rate that the static estimate grants a flow that strict priority would starve, as a share of its slowest link:
+/// without a floor most plans would score infinity.
+pub const STATIC_FLOOR: f64 = 0.01;
+
+/// Purpose of the random stream that planning draws come from; judges use another.
+pub const PLANNING_DRAWS: &str = "planning-phases";
+
+/// After one draw a choice is given up if it is this much worse than the limit: draws of one choice differ by less.
+const HOPELESS: f64 = 1.25;
+
+/// Everything that scoring needs and that all evaluators of one search share.
+#[derive(Clone, Debug)]
+pub struct Yardstick {
+    /// What is minimised.
+    pub objective: Objective,
+    /// Planning draws; at least one.
+    pub draws: Vec<Draws>,
+    /// Contention-free communication seconds of each job.
+    pub iso: Vec<f64>,
+}
+
+impl Yardstick {
+    /// Draws the planning phases of an effort.
+    #[must_use]
+    pub fn new(instance: &Instance, effort: &Effort<'_>) -> Self {
+        let phases = u64::from(effort.phases.max(1));
+        let draw = |index| Draws::random(instance, effort.seed, PLANNING_DRAWS, index);
+        Self {
+            objective: effort.objective,
+            draws: (0..phases).map(draw).collect(),
+            iso: (0..instance.jobs.len()).map(|job| greedy::least_alone(instance, job)).collect(),
+        }
+    }
+}
+
+/// Scores choices; owns an engine, so each thread has its own.
+#[derive(Clone, Debug)]
+pub struct Evaluator<'a> {
+    instance: &'a Instance,
+    yardstick: &'a Yardstick,
+    fluid: Fluid<'a>,
+    outcome: Outcome,
+    /// Choices scored so far.
+    pub evaluations: u64,
+}
+
+impl<'a> Evaluator<'a> {
+    /// An evaluator of choices on an instance.
+    #[must_use]
+    pub fn new(instance: &'a Instance, yardstick: &'a Yardstick) -> Self {
+        let fluid = Fluid::new(instance);
+        Self { instance, yardstick, fluid, outcome: Outcome::default(), evaluations: 0 }
+    }
+
+    /// Score of a choice, lower is better. May return `f64::INFINITY` once it is clear that the score lies far above
+    /// `limit`.
+    pub fn score(&mut self, choice: &Choice, limit: f64) -> f64 {
+        self.evaluations += 1;
+        match self.yardstick.objective {
+            Objective::Drain => drain(self.instance, choice).sum(),
+            Objective::Static => static_estimate(self.instance, choice),
+            objective => self.simulate(choice, objective, limit),
+        }
+    }
+
+    fn simulate(&mut self, choice: &Choice, objective: Objective, limit: f64) -> f64 {
+        self.fluid.load(choice);
+        let mut sum = Metrics::default();
+        let count = self.yardstick.draws.len() as f64;
+        for (index, draws) in self.yardstick.draws.iter().enumerate() {
+            let metrics = self.run(draws);
+            sum.comm_mean += metrics.comm_mean / count;
+            sum.comm_max += metrics.comm_max / count;
+            sum.slowdown += metrics.slowdown / count;
+            sum.utilisation += metrics.utilisation / count;
+            if index == 0 && given_up(value(objective, &metrics), limit) {
+                return f64::INFINITY;
+            }
+        }
+        value(objective, &sum)
+    }
+
+    fn run(&mut self, draws: &Draws) -> Metrics {
+        self.fluid.run(draws, &mut self.outcome);
+        Metrics::of(self.instance, &self.outcome, &self.yardstick.iso)
+    }
+
+    /// Figures of a choice under each planning draw.
+    pub fn metrics(&mut self, choice: &Choice) -> Vec<Metrics> {
+        self.fluid.load(choice);
+        let draws = &self.yardstick.draws;
+        draws.iter().map(|draws| self.run(draws)).collect()
+    }
+}
+
+/// Scores of minus utilisation are negative: there "worse" means nearer to 0.
+fn given_up(value: f64, limit: f64) -> bool {
+    if limit >= 0.0 { value > limit * HOPELESS } else { value > limit / HOPELESS }
+}
+
+/// The simulated objectives as functions of the figures.
+#[must_use]
+pub fn value(objective: Objective, metrics: &Metrics) -> f64 {
+    match objective {
+        Objective::Comm => metrics.comm_mean,
+        Objective::Utilisation => -metrics.utilisation,
+        Objective::Slowdown => metrics.slowdown,
+        Objective::Max => metrics.comm_max,
+        Objective::Both | Objective::Drain | Objective::Static => {
+            metrics.comm_mean / metrics.utilisation.max(f64::MIN_POSITIVE)
+        }
+    }
+}
+
+/// Mean over jobs of the time one iteration's bytes take while all flows send all the time (strict priority, rates never
+/// below [`STATIC_FLOOR`] of the path's slowest link), seconds.
+#[must_use]
+pub fn static_estimate(instance: &Instance, choice: &Choice) -> f64 {
+    let layout = Layout::of_flows(instance, choice);
+    let active: Vec<u32> = (0..instance.flows.len() as u32).collect();
+    let mut rates = vec![0.0; instance.flows.len()];
+    RateModel::new(instance.capacity.len()).rates(&layout, &instance.capacity, &active, &mut rates);
+    let mut job_time = vec![0.0_f64; instance.jobs.len()];
+    for (id, flow) in instance.flows.iter().enumerate() {
+        let links = instance.links(choice, id).iter();
+        let line = links.map(|&link| instance.capacity[link]).fold(f64::INFINITY, f64::min);
+        let seconds = flow.bytes / rates[id].max(STATIC_FLOOR * line);
+        job_time[flow.job] = job_time[flow.job].max(seconds);
+    }
+    let senders = job_time.iter().filter(|&&time| time > 0.0).count().max(1);
+    job_time.iter().sum::<f64>() / senders as f64
+}

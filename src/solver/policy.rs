@@ -1,0 +1,42 @@
+//! The policies by name.
+//!
+//! In: a name. Out: a [`Policy`]. Each file's head states formula, steps, source and what is our inference. Must not
+//! know: how policies are compared.
+
+use super::Policy;
+
+pub mod crux;
+pub mod ecmp;
+pub mod greedy;
+pub mod joint;
+pub mod least_loaded;
+pub mod paper;
+pub mod sebf;
+
+/// All policies, in the order of every table: baselines first, ours last.
+#[must_use]
+pub fn all() -> Vec<&'static dyn Policy> {
+    vec![
+        &ecmp::Ecmp,
+        &least_loaded::LeastLoaded,
+        &sebf::Sebf,
+        &crux::Crux,
+        &paper::Paper,
+        &joint::Joint,
+    ]
+}
+
+/// The policy of that name; `None` if there is none ([`names`] lists them).
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static dyn Policy> {
+    all().into_iter().find(|policy| policy.name() == name)
+}
+
+/// Names of all policies, in table order.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    all().iter().map(|policy| policy.name()).collect()
+}
+
+#[cfg(test)]
+mod tests;

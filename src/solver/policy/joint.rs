@@ -1,0 +1,130 @@
+//! `joint`: path and queue of every flow together, judged by simulating the jobs that they serve.
+//!
+//! Formula: minimise the effort's objective (default: mean communication time / GPU utilisation) of the fluid simulation,
+//! averaged over several planning draws of start phases and compute times.
+//!
+//! Steps:
+//! 1. Starts: least loaded paths, SEBF, Crux, the paper's method, and greedy placements in several orders of jobs with
+//!    one queue, one queue per group of jobs in that order, and its reverse. Ranked by a mean-field estimate
+//!    ([`estimate`]); the best few and the named policies are simulated.
+//! 2. Lanes: [`LANES`] searches run side by side from the best starts. Each proposes random moves (set a queue, swap
+//!    jobs, insert a job and shift others, re-path a flow, a job, a pair on a hot link, exchange paths, flatten a link
+//!    to one queue, re-plan a job by the paper's binary search) and accepts by simulation only, a little worse with
+//!    falling probability (simulated annealing, Kirkpatrick et al. 1983).
+//! 3. Rounds: after each, the lanes that lag restart from the best choice found, kicked by some moves.
+//!
+//! Source: ours. The number of lanes is fixed and each has its own random stream, so the result is the same for any
+//! number of threads. Budget: the effort's evaluations; `stop` is asked within the lanes.
+
+use super::greedy;
+use crate::plan::Plan;
+use crate::solver::instance::{Choice, Instance};
+use crate::solver::objective::{Evaluator, Yardstick};
+use crate::solver::{Effort, Policy, Problem};
+use rayon::prelude::*;
+
+pub mod estimate;
+mod lane;
+mod moves;
+mod starts;
+#[cfg(test)]
+mod tests;
+
+/// Searches side by side. More lanes explore wider and go less deep for the same budget; 8 keep eight cores busy and
+/// did best on the default scenario among 4, 8 and 16.
+pub const LANES: usize = 8;
+
+/// Evaluations of one lane between two exchanges.
+const ROUND: u64 = 100;
+
+/// See the module.
+pub struct Joint;
+
+impl Policy for Joint {
+    fn name(&self) -> &'static str {
+        "joint"
+    }
+
+    fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan {
+        let instance = Instance::new(problem);
+        let found = search(&instance, effort);
+        Instance::plan(problem, &found.choice, self.name(), |flow| {
+            let queue = found.choice.queue[flow];
+            format!("queue {queue} and path by simulation, started from {}", found.start)
+        })
+    }
+}
+
+/// The best choice found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The choice.
+    pub choice: Choice,
+    /// Its score under the planning draws, lower is better.
+    pub score: f64,
+    /// Name of the start it grew from.
+    pub start: String,
+    /// Choices simulated.
+    pub evaluations: u64,
+}
+
+/// Searches until the budget is used or `stop` says so. Always returns at least the best start.
+#[must_use]
+pub fn search(instance: &Instance, effort: &Effort<'_>) -> Found {
+    let yardstick = Yardstick::new(instance, effort);
+    let mut pool = starts::simulated(instance, effort, &yardstick);
+    let mut evaluations = pool.len() as u64;
+    let mut lanes: Vec<lane::Lane<'_>> = (0..LANES)
+        .map(|id| lane::Lane::new(instance, &yardstick, effort, id, &pool[id % pool.len()]))
+        .collect();
+    pool.truncate(1);
+    let Some(mut best) = pool.pop() else {
+        let choice = Choice::first(instance.flows.len());
+        return Found { choice, score: f64::INFINITY, start: String::new(), evaluations };
+    };
+    if instance.flows.is_empty() {
+        return best.found(evaluations);
+    }
+    let rounds = effort.max_evaluations.saturating_sub(evaluations) / (ROUND * LANES as u64);
+    for round in 0..rounds {
+        if (effort.stop)() {
+            break;
+        }
+        let progress = round as f64 / rounds as f64;
+        lanes.par_iter_mut().for_each(|lane| lane.search(ROUND, progress, effort.stop));
+        evaluations += ROUND * LANES as u64;
+        for lane in &lanes {
+            if lane.best.score < best.score {
+                best = lane.best.clone();
+            }
+        }
+        exchange(&mut lanes, &best);
+    }
+    best.found(evaluations)
+}
+
+/// The half of the lanes with the worse current choice goes on from the best one.
+fn exchange(lanes: &mut [lane::Lane<'_>], best: &starts::Start) {
+    let mut order: Vec<usize> = (0..lanes.len()).collect();
+    order.sort_by(|&a, &b| lanes[a].best.score.total_cmp(&lanes[b].best.score).then(a.cmp(&b)));
+    for &id in order.iter().skip(lanes.len() / 2) {
+        lanes[id].restart(best);
+    }
+}
+
+/// Order of jobs by the share of time they would communicate alone, least first: what to serve first when nothing else
+/// is known.
+#[must_use]
+pub fn by_duty(instance: &Instance) -> Vec<usize> {
+    let duty = |job: usize| {
+        let comm = greedy::least_alone(instance, job);
+        comm / instance.period(job, comm).max(f64::MIN_POSITIVE)
+    };
+    greedy::jobs_by(instance, |job| -duty(job))
+}
+
+/// A fresh evaluator for tests and reports.
+#[must_use]
+pub fn evaluator<'a>(instance: &'a Instance, yardstick: &'a Yardstick) -> Evaluator<'a> {
+    Evaluator::new(instance, yardstick)
+}

@@ -1,0 +1,105 @@
+//! Where the search begins: cheap complete choices, ranked by the mean-field estimate, the best simulated.
+//!
+//! In: an instance. Out: choices with simulated scores, best first. Must not know: moves, lanes.
+
+use super::super::{crux, greedy, least_loaded, paper, sebf};
+use super::{Found, by_duty, estimate, lane};
+use crate::solver::Effort;
+use crate::solver::instance::{Choice, Instance};
+use crate::solver::objective::{Evaluator, Yardstick};
+use rand::seq::SliceRandom as _;
+use rayon::prelude::*;
+
+/// Random orders of jobs among the starts.
+const RANDOM_ORDERS: u64 = 12;
+
+/// Starts simulated beside the named policies.
+const SIMULATED: usize = 12;
+
+/// A choice with its score.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    pub name: String,
+    pub choice: Choice,
+    pub score: f64,
+}
+
+impl Start {
+    pub fn found(self, evaluations: u64) -> Found {
+        Found { choice: self.choice, score: self.score, start: self.name, evaluations }
+    }
+}
+
+/// The best starts with their simulated scores, best first. Never empty.
+pub(super) fn simulated(
+    instance: &Instance,
+    effort: &Effort<'_>,
+    yardstick: &Yardstick,
+) -> Vec<Start> {
+    let mut starts = named(instance, effort);
+    let mut others = ordered(instance, effort.seed);
+    let mut rank: Vec<(f64, usize)> = others
+        .par_iter()
+        .map(|start| estimate::mean_field(instance, &start.choice).value(effort.objective))
+        .collect::<Vec<f64>>()
+        .into_iter()
+        .zip(0..)
+        .collect();
+    rank.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    rank.truncate(SIMULATED);
+    rank.sort_by_key(|&(_, position)| std::cmp::Reverse(position));
+    starts.extend(rank.into_iter().map(|(_, position)| others.swap_remove(position)));
+    starts.par_iter_mut().for_each(|start| {
+        let score = Evaluator::new(instance, yardstick).score(&start.choice, f64::INFINITY);
+        start.score = lane::doubted(instance, &start.choice, score);
+    });
+    starts.sort_by(|a, b| a.score.total_cmp(&b.score).then_with(|| a.name.cmp(&b.name)));
+    starts
+}
+
+fn named(instance: &Instance, effort: &Effort<'_>) -> Vec<Start> {
+    let start = |name: &str, choice| Start { name: name.to_owned(), choice, score: f64::INFINITY };
+    vec![
+        start("least-loaded", least_loaded::choose(instance)),
+        start("sebf", sebf::choose(instance)),
+        start("crux", crux::choose(instance, effort.seed)),
+        start("paper", paper::choose(instance)),
+    ]
+}
+
+/// Greedy placements in several orders of jobs, each with one queue and with groups of jobs in that order.
+fn ordered(instance: &Instance, seed: u64) -> Vec<Start> {
+    let comm = |job: usize| greedy::least_alone(instance, job);
+    let duty = by_duty(instance);
+    let mut orders = vec![
+        ("duty".to_owned(), duty.clone()),
+        ("size".to_owned(), greedy::jobs_by(instance, |job| -comm(job))),
+        ("period".to_owned(), greedy::jobs_by(instance, |job| -instance.period(job, comm(job)))),
+        ("gpus".to_owned(), greedy::jobs_by(instance, |job| instance.jobs[job].gpus)),
+    ];
+    for (name, order) in orders.clone() {
+        orders.push((format!("reverse {name}"), order.into_iter().rev().collect()));
+    }
+    for index in 0..RANDOM_ORDERS {
+        let mut order = duty.clone();
+        order.shuffle(&mut crate::time::stream(seed, "joint-order", index));
+        orders.push((format!("random order {index}"), order));
+    }
+    let mut starts = Vec::new();
+    for (name, order) in orders {
+        let flows = greedy::flows_of(instance, &order);
+        let rate = |flow| least_loaded::rate(instance, flow);
+        let path = greedy::place(instance, &flows, rate);
+        let queues = greedy::balanced_queues(&order, instance.levels);
+        let by_job = instance.flows.iter().map(|flow| queues[flow.job]).collect();
+        let one = vec![0; instance.flows.len()];
+        for (kind, queue) in [("groups", by_job), ("one queue", one)] {
+            starts.push(Start {
+                name: format!("{name}, {kind}"),
+                choice: Choice { path: path.clone(), queue },
+                score: f64::INFINITY,
+            });
+        }
+    }
+    starts
+}

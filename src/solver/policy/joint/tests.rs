@@ -1,0 +1,106 @@
+use super::*;
+use crate::solver::Objective;
+use crate::solver::fluid::{Draws, Fluid, Metrics, Outcome};
+use crate::solver::objective::value;
+use crate::solver::policy::{crux, least_loaded, paper, sebf};
+use crate::solver::tests::random;
+
+fn effort(seed: u64, evaluations: u64, objective: Objective) -> Effort<'static> {
+    Effort { seed, max_evaluations: evaluations, stop: &|| false, objective, phases: 3 }
+}
+
+#[test]
+fn the_result_is_the_same_for_any_number_of_threads() {
+    let instance = random(5, 6);
+    let run = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let found = pool.install(|| search(&instance, &effort(9, 3_000, Objective::Both)));
+        (found.choice, found.score, found.evaluations)
+    };
+    let one = run(1);
+    assert_eq!(run(2), one);
+    assert_eq!(run(7), one);
+    let other = search(&instance, &effort(10, 3_000, Objective::Both));
+    assert_ne!(other.choice, one.0, "another seed searches elsewhere");
+}
+
+#[test]
+fn it_is_at_least_as_good_as_every_start_under_the_planning_draws() {
+    for objective in [Objective::Both, Objective::Comm, Objective::Utilisation, Objective::Drain] {
+        for seed in 0..4 {
+            let instance = random(seed, 5);
+            let effort = effort(seed, 1_000, objective);
+            let found = search(&instance, &effort);
+            let yardstick = Yardstick::new(&instance, &effort);
+            let mut evaluator = Evaluator::new(&instance, &yardstick);
+            for start in [
+                least_loaded::choose(&instance),
+                sebf::choose(&instance),
+                crux::choose(&instance, seed),
+            ] {
+                let score = evaluator.score(&start, f64::INFINITY);
+                assert!(found.score <= score + 1e-12, "{objective:?} {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn more_budget_never_ends_worse_and_the_budget_is_kept() {
+    let instance = random(3, 6);
+    let small = search(&instance, &effort(1, 0, Objective::Both));
+    let large = search(&instance, &effort(1, 4_000, Objective::Both));
+    assert!(large.score <= small.score);
+    assert!(large.evaluations <= 4_000 && small.evaluations < 100);
+}
+
+#[test]
+fn a_stop_ends_the_search_with_the_best_start() {
+    let instance = random(3, 6);
+    let stopped = Effort { stop: &|| true, ..effort(1, 1_000_000, Objective::Both) };
+    let found = search(&instance, &stopped);
+    assert_eq!(found.score, search(&instance, &effort(1, 0, Objective::Both)).score);
+}
+
+#[test]
+fn it_beats_the_baselines_on_draws_it_did_not_plan_with() {
+    let (mut joint, mut others) = (0.0, [0.0; 4]);
+    for seed in 0..8 {
+        let instance = random(seed, 6);
+        let iso: Vec<f64> =
+            (0..6).map(|job| crate::solver::policy::greedy::least_alone(&instance, job)).collect();
+        let draws = Draws::random(&instance, seed, "judge", 0);
+        let judge = |choice: &Choice| {
+            let mut outcome = Outcome::default();
+            let mut fluid = Fluid::new(&instance);
+            fluid.load(choice);
+            fluid.run(&draws, &mut outcome);
+            value(Objective::Both, &Metrics::of(&instance, &outcome, &iso))
+        };
+        joint += judge(&search(&instance, &effort(seed, 3_000, Objective::Both)).choice);
+        let baselines = [
+            least_loaded::choose(&instance),
+            sebf::choose(&instance),
+            crux::choose(&instance, seed),
+            paper::choose(&instance),
+        ];
+        for (sum, choice) in others.iter_mut().zip(&baselines) {
+            *sum += judge(choice);
+        }
+    }
+    assert!(others.iter().all(|&other| joint < other), "{joint} {others:?}");
+}
+
+#[test]
+fn the_estimate_ranks_an_uncontended_choice_first_and_is_exact_there() {
+    use crate::solver::tests::instance;
+    // Two flows, two links: apart they are alone, together they share.
+    let both = || vec![vec![vec![0], vec![1]]];
+    let instance = instance(&[1.0, 1.0], &[(2.0, vec![(2.0, both())]), (2.0, vec![(2.0, both())])]);
+    let apart = Choice { path: vec![0, 1], queue: vec![0, 0] };
+    let together = Choice { path: vec![0, 0], queue: vec![0, 0] };
+    let estimate = |choice| estimate::mean_field(&instance, choice).0;
+    assert_eq!(estimate(&apart).comm_mean, 2.0);
+    assert!((estimate(&apart).utilisation - 0.5).abs() < 1e-12);
+    assert!(estimate(&together).comm_mean > 2.5);
+}

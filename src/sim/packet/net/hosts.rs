@@ -236,10 +236,12 @@ impl<F: Forwarder> Net<F> {
             Kind::Data => self.receive_data(queue, now, flow, &frame),
             Kind::Probe => {
                 self.traffic.control_delivered += 1;
+                let transport = self.transport;
                 let receiver = &mut self.flows[flow as usize].receiver;
                 let high = unwrap_near(frame.psn, 24, receiver.expected());
-                receiver.probe(high);
+                receiver.probe(now, high, &transport);
                 self.acknowledge(queue, now, flow);
+                self.watch_receiver(queue, flow);
             }
             Kind::Ack { credit } => self.receive_ack(queue, now, flow, (&frame, credit, None)),
             Kind::Nak { credit, gap_end, answer } => {

@@ -17,7 +17,7 @@ mod p4runtime_grpc;
 mod p4runtime_proto;
 mod p4runtime_server;
 mod p4runtime_text;
-mod switch_stf;
 mod plan_command;
 mod rig;
 mod stf;
+mod switch_stf;

@@ -11,6 +11,7 @@ use std::io::Write;
 
 pub mod exit;
 pub mod plan;
+pub mod simtest;
 
 pub use exit::Exit;
 
@@ -48,6 +49,8 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 a check said no.";
 pub enum Command {
     /// Plan a scenario offline: paths, queues, bounds and the gap to them.
     Plan(plan::Args),
+    /// Run the controller against embedded switches with faults, and check invariants after every event.
+    Simtest(simtest::Args),
 }
 
 /// Parses the process's arguments and runs; called by `main` only.
@@ -84,6 +87,7 @@ pub fn main() -> std::process::ExitCode {
 pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match command {
         Command::Plan(args) => plan::run(&args, out),
+        Command::Simtest(args) => simtest::run(&args, out),
     }
 }
 

@@ -407,6 +407,29 @@ fn a_dead_switch_does_not_slow_the_others_and_plans_avoid_it_in_time() {
 }
 
 #[test]
+fn flows_leave_a_switch_that_died_once_it_counts_as_lost() {
+    let mut net = running();
+    let spine = fabric().as_switch(fabric().link(uplink(&net)).to).unwrap();
+    let through = |net: &Net| {
+        let topology = fabric();
+        let node = topology.switch_node(spine);
+        let goals = net.core.goals().values();
+        goals.filter(|goal| goal.path.links.iter().any(|l| topology.link(*l).to == node)).count()
+    };
+    assert!(through(&net) > 0);
+    net.dead.insert(spine);
+    net.break_stream(spine);
+    net.run(Span::from_millis(2_900));
+    assert!(through(&net) > 0, "a short outage moves nothing");
+    net.run(Span::from_millis(200));
+    assert_eq!(through(&net), 0);
+    assert!(net.core.converged(), "{}", net.core.describe_switches());
+    let leg = *net.core.flow(FlowId(0)).unwrap().leg(Side::Forward);
+    assert_eq!((leg.now, leg.force), (leg.old, true), "no packet may take the unknown path again");
+    net.assert_as_wanted();
+}
+
+#[test]
 fn a_crash_between_any_two_steps_of_a_change_ends_on_the_stored_target() {
     let mut steps = 0;
     loop {

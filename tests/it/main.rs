@@ -15,3 +15,4 @@ mod p4_artifacts;
 mod p4runtime_grpc;
 mod p4runtime_proto;
 mod p4runtime_text;
+mod switch_allocations;

@@ -10,6 +10,8 @@ use clap::{Parser, Subcommand};
 use std::io::Write;
 
 pub mod exit;
+pub mod plan;
+pub mod simtest;
 
 pub use exit::Exit;
 
@@ -44,7 +46,12 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 a check said no.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Plan a scenario offline: paths, queues, bounds and the gap to them.
+    Plan(plan::Args),
+    /// Run the controller against embedded switches with faults, and check invariants after every event.
+    Simtest(simtest::Args),
+}
 
 /// Parses the process's arguments and runs; called by `main` only.
 #[must_use]
@@ -78,8 +85,10 @@ pub fn main() -> std::process::ExitCode {
 /// # Errors
 /// Whatever the command reports, with the chain of causes.
 pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let _ = out;
-    match command {}
+    match command {
+        Command::Plan(args) => plan::run(&args, out),
+        Command::Simtest(args) => simtest::run(&args, out),
+    }
 }
 
 fn init_logs(filter: &str) -> anyhow::Result<()> {

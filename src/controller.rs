@@ -5,6 +5,7 @@
 //! virtual time, a driver over sockets). Must not know the switch's implementation.
 
 pub mod config;
+pub mod core;
 pub mod messages;
 pub mod outcome;
 pub mod rollout;

@@ -14,6 +14,7 @@ pub mod p4info;
 pub mod proto;
 pub mod rpc;
 pub mod server;
+pub mod session;
 pub mod status;
 pub mod text;
 pub mod value;

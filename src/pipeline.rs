@@ -14,6 +14,7 @@
 
 pub mod arp;
 pub mod classify;
+pub mod counters;
 pub mod entry_set;
 pub mod host;
 pub mod identity;
@@ -126,6 +127,43 @@ impl Program {
         };
         let flip = crate::p4runtime::value::decode(bytes)?;
         Some((slot, u8::try_from(flip).ok()?))
+    }
+
+    /// The label of a `path_forward` entry's key; `None` for any other key.
+    #[must_use]
+    pub fn label_of(&self, key: &EntityKey) -> Option<Label> {
+        let EntityKey::Entry { table, fields, .. } = key else { return None };
+        let [(_, identity::Field::Exact(bytes))] = &fields[..] else { return None };
+        if *table != self.path_forward.id() {
+            return None;
+        }
+        let label = crate::p4runtime::value::decode(bytes)?;
+        Some(Label(u16::try_from(label).ok()?))
+    }
+
+    /// The tag that a `classify` entry gives; `None` for any other entity.
+    #[must_use]
+    pub fn tag_of(&self, entity: &proto::Entity) -> Option<classify::Action> {
+        let Some(Kind::TableEntry(entry)) = &entity.entity else { return None };
+        if entry.table_id != self.classify.id() {
+            return None;
+        }
+        self.classify.from_entry(entry).ok().map(|(_, tag)| tag)
+    }
+
+    /// Entries that a table of ours is declared to hold.
+    #[must_use]
+    pub fn table_size(&self, table: u32) -> Option<u64> {
+        let schemas = [
+            &self.port_role.0,
+            &self.classify.0,
+            &self.path_forward.0,
+            &self.host.0,
+            &self.route.schema,
+            &self.traffic_class.0,
+            &self.arp.0,
+        ];
+        schemas.into_iter().find(|schema| schema.id() == table).map(schema::Schema::size)
     }
 
     /// Entries that the tables are declared to hold together; a read of more than twice that is cut off.

@@ -6,10 +6,18 @@
 //!
 //! The clock is the event [`queue`]; hosts, switches and the core run only inside event handlers (docs/architecture).
 
+pub mod fabric;
+pub mod fault;
+pub mod harness;
 pub mod host;
+pub mod invariant;
 pub mod packet;
 pub mod queue;
 pub mod ring;
+pub mod run;
+pub mod shuffle;
+pub mod wire;
+pub mod world;
 
 /// Why a simulation could not be set up or run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +43,12 @@ pub enum SimError {
         second: u32,
         /// The queue pair.
         queue_pair: u32,
+    },
+    /// A fabric that cannot be built.
+    #[error("the fabric cannot be built: {reason}")]
+    Fabric {
+        /// Why.
+        reason: String,
     },
     /// A ring whose flows do not close.
     #[error("job {job} channel {channel} has {flows} flows for a ring of {ranks} ranks")]

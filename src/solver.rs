@@ -7,6 +7,8 @@ use crate::plan::Plan;
 use crate::topology::{Path, Topology};
 use crate::workload::{Flow, Job};
 
+pub mod bound;
+pub mod exact;
 pub mod fluid;
 pub mod instance;
 pub mod objective;
@@ -71,4 +73,15 @@ pub trait Policy: Sync {
     fn name(&self) -> &'static str;
     /// Chooses path and queue of every flow. Deterministic in (problem, effort.seed, effort.max_evaluations).
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan;
+}
+
+/// Policies live as statics; whoever owns its policies can hold references to them.
+impl<P: Policy + ?Sized> Policy for &P {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan {
+        (**self).plan(problem, effort)
+    }
 }

@@ -30,6 +30,7 @@ pub mod program;
 pub mod replication;
 pub mod state;
 pub mod stats;
+pub mod stf;
 pub mod table;
 pub mod traffic;
 

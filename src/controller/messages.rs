@@ -170,6 +170,9 @@ pub enum TimerKey {
     Call(SwitchId, RequestId),
     /// A switch that refused or failed may be tried again.
     Retry(SwitchId),
+    /// A call to a switch had an unknown outcome some time ago: a Write that was delayed may have been executed since
+    /// it was read, so it is read in full once more.
+    Verify(SwitchId),
     /// A switch has been out of reach for long; `u64` counts the outage.
     Lost(SwitchId, u64),
     /// Look whether flips have come into force; force those whose deadline has passed.

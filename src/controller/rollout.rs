@@ -135,6 +135,18 @@ impl LegState {
         self.stage = if tracked { Stage::Flipping } else { Stage::Settled };
     }
 
+    /// A change away from a route of which nobody knows whether it is still installed: no packet may take it again.
+    pub const fn jump(&mut self, to: Route) {
+        self.change(to, true);
+        self.old = to;
+    }
+
+    /// The old route may not be installed any more: no packet may take it again.
+    pub fn abandon_old(&mut self) {
+        self.old = self.now;
+        self.force |= self.stage == Stage::Flipping;
+    }
+
     /// The change can wait no longer.
     pub const fn force(&mut self) {
         self.force = true;
@@ -145,15 +157,29 @@ impl LegState {
         self.stage = Stage::Settled;
     }
 
-    /// The registers at `leaf` or `sink` were lost: the stored flip is unknown, so both routes become the written one,
-    /// and the epoch goes up, so that the sink does not read the new sequence numbers as loss.
-    pub const fn rebase(&mut self) {
+    /// The registers at `leaf` were lost: the stored flip is unknown, so both routes become the written one, and the
+    /// sequence starts anew, which is another incarnation for the sink.
+    pub const fn source_restarted(&mut self) {
         self.old = self.now;
         self.force = false;
         self.stage = Stage::Settled;
+        self.sink_restarted();
+    }
+
+    /// The registers at `sink` were lost: the epoch goes up, so that no sequence number of before is expected.
+    pub const fn sink_restarted(&mut self) {
         if self.sink_slot.index != UNTRACKED {
             self.sink_slot.epoch = next_epoch(self.sink_slot.epoch);
         }
+    }
+
+    /// The change was refused: the leg is what the switch's entry says.
+    pub const fn revert(&mut self, tag: &classify::Action) {
+        self.now = Route { label: tag.label, queue: tag.queue };
+        self.old = Route { label: tag.old_label, queue: tag.old_queue };
+        self.flip = tag.flip;
+        self.force = tag.force;
+        self.stage = Stage::Settled;
     }
 
     /// Names the old route no more; allowed once settled.
@@ -200,6 +226,8 @@ pub struct FlowState {
     pub flow: FlowId,
     /// Its two legs.
     pub legs: [LegState; 2],
+    /// Its job is gone: entries are to be removed, then slots given back.
+    pub leaving: bool,
 }
 
 impl FlowState {
@@ -277,7 +305,7 @@ mod tests {
     fn after_lost_registers_no_packet_can_take_the_old_route_and_the_epoch_is_new() {
         let mut leg = leg(7);
         leg.change(Route { label: Label(2), queue: 5 }, true);
-        leg.rebase();
+        leg.source_restarted();
         let tag = leg.tag(200);
         assert_eq!(
             (tag.label, tag.old_label, tag.force, tag.epoch),

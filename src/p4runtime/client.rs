@@ -31,7 +31,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 500 updates (06-control), 16 MiB (PI answers a Read in one message), 1 M entities, 5 s.
+    /// 500 updates, 16 MiB (PI answers a Read in one message), 1 M entities, 5 s.
     fn default() -> Self {
         Self {
             updates: 500,

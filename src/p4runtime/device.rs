@@ -51,7 +51,7 @@ pub trait Device: Send {
     ) -> Result<(), Refusal>;
 
     /// A device of the same kind and configuration without a program and without ports. The server tries a saved
-    /// program on it beside the running one (VERIFY_AND_SAVE, RECONCILE_AND_COMMIT, section 12).
+    /// program on it beside the running one (VERIFY_AND_SAVE, RECONCILE_AND_COMMIT, section 14).
     #[must_use]
     fn blank(&self) -> Self
     where

@@ -140,7 +140,7 @@ impl<D: Device> Server<D> {
         }
     }
 
-    /// Section 15.
+    /// Section 17.
     fn capabilities(&self, request: &CapabilitiesRequest) -> Result<CapabilitiesResponse, Failure> {
         if request.device_id != 0 {
             self.known_device(request.device_id)?;
@@ -160,14 +160,14 @@ impl<D: Device> Server<D> {
         Err(Failure::new(Code::NotFound, format!("there is no device {id}; this one is {own}")))
     }
 
-    /// The first checks of Write and SetForwardingPipelineConfig (sections 10 and 12): device, role, primary.
+    /// The first checks of Write and SetForwardingPipelineConfig (sections 12 and 14): device, role, primary.
     fn may_write(&self, device: u64, role: &str, election: Option<Uint128>) -> Result<(), Failure> {
         self.known_device(device)?;
         let election = election.map(number);
         self.roles.may_write(role, election)
     }
 
-    /// The program that Reads and Writes refer to: the saved one if there is one (section 12, VERIFY_AND_SAVE).
+    /// The program that Reads and Writes refer to: the saved one if there is one (section 14, VERIFY_AND_SAVE).
     fn current(&self) -> Result<&Program, Failure> {
         let saved = self.saved.as_ref().map(|saved| &saved.program);
         saved.or(self.program.as_ref()).ok_or_else(|| {

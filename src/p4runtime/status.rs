@@ -1,4 +1,4 @@
-//! gRPC statuses with P4Runtime's details, both ways (section 10.3).
+//! gRPC statuses with P4Runtime's details, both ways (section 12.3).
 //! In: failures of calls and ends of streams, or tonic's statuses. Out: the other. Must not know calls.
 
 use crate::p4runtime::proto::google::rpc::Status as Details;

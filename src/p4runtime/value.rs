@@ -1,4 +1,4 @@
-//! Numbers on the wire (P4Runtime specification, section 8.4, "Bytestrings").
+//! Numbers on the wire (P4Runtime specification, section 8.3, "Bytestrings").
 //! In: integers or byte strings. Out: the canonical form, which is big-endian, as short as possible, and one zero byte
 //! for zero. Must not know P4Info: who knows a width passes it.
 //!
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_specification_hold() {
-        // Section 8.4: 99 in a bit<8>, 12388 in a bit<16>, 0 in any width.
+        // Section 8.3: 99 in a bit<8>, 12388 in a bit<16>, 0 in any width.
         assert_eq!(encode(99), [0x63]);
         assert_eq!(encode(12388), [0x30, 0x64]);
         assert_eq!(encode(0), [0]);
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn signed_examples_of_the_specification_hold() {
-        // Section 8.4: 99 and -99 in an int<8>, -739 in an int<12>, and what does not fit.
+        // Section 8.3: 99 and -99 in an int<8>, -739 in an int<12>, and what does not fit.
         assert_eq!(canonical_signed(&[0xff, 0x9d]), [0x9d]);
         assert_eq!(canonical_signed(&[0x00, 0x00]), [0x00]);
         assert_eq!(canonical_signed(&[0xff, 0xff]), [0xff]);

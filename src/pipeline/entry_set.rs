@@ -284,6 +284,9 @@ fn routes(fabric: &Fabric<'_>, switch: SwitchId, set: &mut EntrySet) {
     by_leaf.remove(&switch);
     let table = &fabric.program.route;
     let profile = table.profile();
+    let links = fabric.topology.out_links(fabric.topology.switch_node(switch)).iter();
+    let to_switch = |link| fabric.topology.as_switch(fabric.topology.link(link).to).is_some();
+    let room = links.filter(|link| to_switch(**link)).count();
     for (leaf, hosts) in by_leaf {
         let ports = next_hops(fabric, switch, leaf);
         if ports.is_empty() {
@@ -295,7 +298,7 @@ fn routes(fabric: &Fabric<'_>, switch: SwitchId, set: &mut EntrySet) {
             needs.push(Need::Here(EntityKey::Member { profile, member: member.member_id }));
             set.put(fabric, Kind::ActionProfileMember(member), Level::Member, Vec::new());
         }
-        let group = table.group(leaf, &ports);
+        let group = table.group(leaf, &ports, room);
         let need = Need::Here(EntityKey::Group { profile, group: group.group_id });
         set.put(fabric, Kind::ActionProfileGroup(group), Level::Group, needs);
         for host in hosts {

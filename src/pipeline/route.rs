@@ -51,6 +51,8 @@ pub enum Action {
 pub struct Table {
     pub(super) schema: Schema,
     profile: u32,
+    /// Most members of a group; 0 means that the program sets no limit.
+    group_limit: usize,
 }
 
 impl Table {
@@ -61,7 +63,8 @@ impl Table {
     pub fn resolve(index: &Index) -> Result<Self, ProgramError> {
         let schema = Schema::resolve(index, &SPEC)?;
         let profile = schema.profile()?;
-        Ok(Self { schema, profile })
+        let limit = index.profile_by_id(profile).map_or(0, |profile| profile.max_group_size);
+        Ok(Self { schema, profile, group_limit: usize::try_from(limit).unwrap_or(0) })
     }
 
     /// The id of the action profile.
@@ -92,10 +95,18 @@ impl Table {
         }
     }
 
-    /// The group of `ports` towards `leaf`, each with weight 1.
+    /// The group of `ports` towards `leaf`, each with weight 1. `room` is the most ports that it may ever have: the size
+    /// of a group is fixed when it is created (P4Runtime specification, section 9.2.2). Ports beyond the program's
+    /// limit are left out.
     #[must_use]
-    pub fn group(&self, leaf: SwitchId, ports: &[PortNo]) -> proto::ActionProfileGroup {
-        let members = ports.iter().map(|port| proto::action_profile_group::Member {
+    pub fn group(
+        &self,
+        leaf: SwitchId,
+        ports: &[PortNo],
+        room: usize,
+    ) -> proto::ActionProfileGroup {
+        let limit = if self.group_limit == 0 { usize::MAX } else { self.group_limit };
+        let members = ports.iter().take(limit).map(|port| proto::action_profile_group::Member {
             member_id: Self::member_id(*port),
             weight: 1,
             ..Default::default()
@@ -104,7 +115,7 @@ impl Table {
             action_profile_id: self.profile,
             group_id: Self::group_id(leaf),
             members: members.collect(),
-            max_size: 0,
+            max_size: i32::try_from(room.min(limit)).unwrap_or(i32::MAX),
         }
     }
 

@@ -54,8 +54,6 @@ pub struct Row {
     pub packets: Packets,
     /// Flows moved at once because their link was dead or no gap came in time.
     pub forced_flips: u64,
-    /// Path or queue changes that waited for a gap.
-    pub orderly_flips: u64,
     /// Packets that went through a P4 switch, counted once per switch.
     pub switch_passes: u64,
     /// Entries written over P4Runtime (inserts, modifications and deletions that a switch accepted).
@@ -135,7 +133,6 @@ impl fmt::Display for Report {
             "slowdown".to_owned(),
             "lost".to_owned(),
             "reordered".to_owned(),
-            "flips".to_owned(),
             "forced".to_owned(),
         ]);
         for row in &self.policies {
@@ -148,7 +145,6 @@ impl fmt::Display for Report {
                 format!("{:.2}", self.slowdown(row)),
                 row.packets.dropped.total().to_string(),
                 row.packets.reordered.to_string(),
-                row.orderly_flips.to_string(),
                 row.forced_flips.to_string(),
             ]);
         }
@@ -192,7 +188,6 @@ mod tests {
             gpu_utilisation: utilisation,
             packets: Packets::default(),
             forced_flips: 0,
-            orderly_flips: 0,
             switch_passes: 0,
             entries_written: 1,
         }

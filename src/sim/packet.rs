@@ -46,6 +46,10 @@ pub trait Forwarder: Send {
         up: bool,
         rate: Option<BitRate>,
     ) -> Option<Time>;
+    /// Whether the last `receive` or `advance` left messages for a controller; asked once after each.
+    fn speaks(&mut self) -> bool {
+        false
+    }
 }
 
 /// Events of the packet network.

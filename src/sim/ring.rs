@@ -127,6 +127,15 @@ impl JobRun {
         self.phase
     }
 
+    /// When it ended, if it has and was not cancelled.
+    #[must_use]
+    pub fn finished_at(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Finished(at) if self.history.len() >= self.iterations as usize => Some(at),
+            _ => None,
+        }
+    }
+
     /// When its first iteration started.
     #[must_use]
     pub fn started(&self) -> Time {

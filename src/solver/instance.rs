@@ -4,7 +4,7 @@
 //! policy share, and [`Choice`]s that turn back into a [`Plan`]. Must not know: how a choice is found.
 
 use super::Problem;
-use crate::id::LinkId;
+use crate::id::{LinkId, NodeId};
 use crate::plan::{Assignment, Plan};
 use std::collections::BTreeMap;
 
@@ -67,6 +67,9 @@ pub struct Instance {
     pub rings: Vec<Ring>,
     /// Jobs, by job id.
     pub jobs: Vec<JobShape>,
+    /// Sets of links that act as one wide link in bounds: all links out of a switch towards other switches, all links
+    /// into it from other switches. (Single links are cuts too and are not listed.)
+    pub cuts: Vec<Vec<usize>>,
     /// Queues that may be used: `0..levels`, larger served first.
     pub levels: u8,
 }
@@ -138,8 +141,9 @@ impl Instance {
             flows.push(FlowShape { job: flow.job.index(), ring, bytes, candidates });
         }
         let levels = problem.levels.clamp(1, QUEUES as u8);
+        let cuts = cuts(problem, &index);
         let link_ids = index.into_keys().collect();
-        Self { capacity, link_ids, flows, rings, jobs, levels }
+        Self { capacity, link_ids, flows, rings, jobs, cuts, levels }
     }
 
     /// The links that a flow uses under a choice.
@@ -213,4 +217,19 @@ impl Instance {
         }
         Some(choice)
     }
+}
+
+/// Links between switches, grouped by the switch they leave and by the switch they enter.
+fn cuts(problem: &Problem<'_>, index: &BTreeMap<LinkId, usize>) -> Vec<Vec<usize>> {
+    let topology = problem.topology;
+    let mut groups: BTreeMap<(NodeId, bool), Vec<usize>> = BTreeMap::new();
+    for (&id, &position) in index {
+        let link = topology.link(id);
+        let (from, to) = (topology.as_switch(link.from), topology.as_switch(link.to));
+        if from.is_some() && to.is_some() {
+            groups.entry((link.from, false)).or_default().push(position);
+            groups.entry((link.to, true)).or_default().push(position);
+        }
+    }
+    groups.into_values().filter(|group| group.len() > 1).collect()
 }

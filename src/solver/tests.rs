@@ -15,6 +15,7 @@ pub(crate) fn instance(capacity: &[f64], jobs: &[SmallJob]) -> Instance {
         flows: Vec::new(),
         rings: Vec::new(),
         jobs: Vec::new(),
+        cuts: Vec::new(),
         levels: 6,
     };
     for (job, (compute, rings)) in jobs.iter().enumerate() {

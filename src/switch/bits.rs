@@ -62,7 +62,7 @@ impl<'a> Writer<'a> {
         }
         let mut left = width;
         for limb in limbs.iter().rev() {
-            let part = if left % 64 == 0 { 64 } else { left % 64 };
+            let part = if left.is_multiple_of(64) { 64 } else { left % 64 };
             self.push(*limb, part);
             left -= part;
         }

@@ -125,6 +125,18 @@ impl Switch {
         &self.config
     }
 
+    /// Whether anything waits for the controller.
+    #[must_use]
+    pub fn has_messages(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Packets inside.
+    #[must_use]
+    pub fn packets_held(&self) -> u64 {
+        (self.slots.len() - self.free.len()) as u64
+    }
+
     /// What it counted.
     #[must_use]
     pub fn stats(&self) -> &Stats {

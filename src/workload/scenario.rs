@@ -19,11 +19,13 @@ mod error;
 mod events;
 mod fabric;
 mod jobs;
+mod mix;
 mod read;
 mod toml_reader;
 
 pub use builtin::{contention_free_iteration, default_scenario};
 pub use error::{Place, Problem, ScenarioError};
+pub use mix::populate;
 pub use read::{MAX_EVENTS, MAX_FILE, MAX_JOBS, parse, read};
 
 /// Queues of a switch port unless the file says otherwise (docs/dataplane: 0..=5 for plans, 6 raised, 7 control).

@@ -10,9 +10,15 @@
 
 mod architecture;
 mod bad_input;
+mod data_plane;
 mod fake_device;
 mod p4_artifacts;
 mod p4runtime_grpc;
 mod p4runtime_proto;
+mod p4runtime_server;
 mod p4runtime_text;
+mod plan_command;
+mod rig;
+mod stf;
 mod switch_allocations;
+mod switch_stf;

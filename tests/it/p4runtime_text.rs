@@ -1,11 +1,12 @@
 //! Short ways to write P4Runtime requests in tests, most of them in text format.
 
 use ringpath::p4runtime::p4info::Index;
+use ringpath::p4runtime::proto::p4::v1::field_match::FieldMatchType;
 use ringpath::p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 use ringpath::p4runtime::proto::p4::v1::stream_message_request::Update as Request;
 use ringpath::p4runtime::proto::p4::v1::{
-    ForwardingPipelineConfig, PacketOut, ReadRequest, SetForwardingPipelineConfigRequest,
-    StreamMessageRequest, Uint128, WriteRequest, forwarding_pipeline_config,
+    Entity, ForwardingPipelineConfig, PacketOut, ReadRequest, SetForwardingPipelineConfigRequest,
+    StreamMessageRequest, Uint128, WriteRequest, entity, forwarding_pipeline_config, table_action,
 };
 use ringpath::p4runtime::rpc::Rpc;
 use ringpath::p4runtime::text;
@@ -77,4 +78,19 @@ pub fn exact_insert(port: u16) -> String {
         "updates {{ type: INSERT entity {{ table_entry {{ table_id: 0x02000001 match {{ field_id: 1 exact {{ value: {value} }} }} \
          action {{ action {{ action_id: 0x01000002 params {{ param_id: 1 value: {value} }} params {{ param_id: 2 value: '\\x2' }} }} }} }} }} }}"
     )
+}
+
+/// Key and first argument of an entry with one exact field and a direct action.
+pub struct Table {
+    pub key: Vec<u8>,
+    pub action: Vec<u8>,
+}
+
+pub fn table(entity: &Entity) -> Table {
+    let Some(entity::Entity::TableEntry(entry)) = &entity.entity else { panic!("{entity:?}") };
+    let Some(FieldMatchType::Exact(exact)) = &entry.r#match[0].field_match_type else { panic!() };
+    let Some(table_action::Type::Action(action)) = &entry.action.as_ref().unwrap().r#type else {
+        panic!()
+    };
+    Table { key: exact.value.clone(), action: action.params[0].value.clone() }
 }

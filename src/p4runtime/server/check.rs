@@ -33,7 +33,7 @@ pub(super) fn invalid(message: impl Into<String>) -> Refusal {
 }
 
 impl Check<'_> {
-    /// Brings an unsigned value into canonical form (section 8.4). `what` names it in messages; width 0 is a
+    /// Brings an unsigned value into canonical form (section 8.3). `what` names it in messages; width 0 is a
     /// translated string, which may be anything but empty.
     pub(super) fn bits(
         &self,
@@ -82,7 +82,7 @@ impl Check<'_> {
         })
     }
 
-    /// An array index: present, not negative, below the size (sections 9.3, 9.4, 9.8).
+    /// An array index: present, not negative, below the size (sections 9.3, 9.4, 9.7).
     fn cell(&self, what: &str, size: i64, index: Option<i64>) -> Checked {
         match index {
             Some(index) if index < 0 => {

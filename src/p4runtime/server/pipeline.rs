@@ -1,4 +1,4 @@
-//! Set- and GetForwardingPipelineConfig (sections 12 and 13).
+//! Set- and GetForwardingPipelineConfig (sections 14 and 15).
 //! In: requests. Out: a program on the device. Must not know the format of the device config.
 //!
 //! A saved program is tried on a blank device of the same kind: writes between VERIFY_AND_SAVE and COMMIT go there and are

@@ -1,4 +1,4 @@
-//! Read: patterns and their errors (section 11).
+//! Read: patterns and their errors (section 13).
 //! In: a request. Out: entities one by one, then a failure with one outcome per pattern if any failed. Must not know how
 //! the device stores entries or how answers are cut into messages.
 
@@ -6,13 +6,14 @@ use super::check::Check;
 use super::write::error;
 use super::{PATTERNS_MAX, Profile, Server};
 use crate::p4runtime::device::{Device, Refusal};
+use crate::p4runtime::proto::p4::v1::entity::Entity as Kinds;
 use crate::p4runtime::proto::p4::v1::{Entity, ReadRequest};
 use crate::p4runtime::rpc::{Code, Failure};
 use crate::time::Time;
 use std::sync::Arc;
 
 impl<D: Device> Server<D> {
-    /// Emits the entities of every valid pattern; a failure lists one outcome per pattern (section 11.2).
+    /// Emits the entities of every valid pattern; a failure lists one outcome per pattern (section 13.3).
     pub fn read(
         &self,
         now: Time,
@@ -36,11 +37,18 @@ impl<D: Device> Server<D> {
             .into_iter()
             .map(|mut pattern| {
                 check.pattern(&mut pattern)?;
+                let mut found = false;
                 device.read(now, &pattern, &mut |entity| {
+                    found = true;
                     if scope.entity(&entity) {
                         emit(entity);
                     }
-                })
+                })?;
+                if !found && names_one_direct(&pattern) {
+                    let text = "the table has no such entry, and so no counter or meter of it";
+                    return Err(Refusal::new(Code::NotFound, text));
+                }
+                Ok(())
             })
             .collect();
         if outcomes.iter().all(Result::is_ok) {
@@ -50,4 +58,14 @@ impl<D: Device> Server<D> {
         let message = "some patterns of the Read failed; see the details".to_owned();
         Err(Failure { code: Code::Unknown, message, updates })
     }
+}
+
+/// Whether a pattern asks for the direct counter or meter of one entry, which must exist (sections 9.3.1 and 9.4.1).
+fn names_one_direct(pattern: &Entity) -> bool {
+    let entry = match &pattern.entity {
+        Some(Kinds::DirectCounterEntry(direct)) => direct.table_entry.as_ref(),
+        Some(Kinds::DirectMeterEntry(direct)) => direct.table_entry.as_ref(),
+        _ => None,
+    };
+    entry.is_some_and(|entry| !entry.r#match.is_empty())
 }

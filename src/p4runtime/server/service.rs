@@ -106,6 +106,14 @@ impl<D: Device + 'static> Handle<D> {
         self.counts.sent.load(Ordering::Acquire)
     }
 
+    /// Streams that are open. A stream that a client has closed counts until the server has forgotten it.
+    #[must_use]
+    pub fn streams_open(&self) -> usize {
+        // The server's lock first: whoever closes a stream holds it until all is done.
+        let _server = lock(&self.server);
+        lock(&self.streams).len()
+    }
+
     /// Sends what the device has put into its outbox, for whoever let packets or time into the device.
     pub fn pump(&self) {
         self.locked(|_, _| ((), Vec::new()));
@@ -178,8 +186,10 @@ impl<D: Device + 'static> Handle<D> {
     }
 
     fn close(&self, id: StreamId) {
-        lock(&self.streams).remove(&id);
-        self.locked(|server, now| ((), server.close_stream(now, id)));
+        self.locked(|server, now| {
+            lock(&self.streams).remove(&id);
+            ((), server.close_stream(now, id))
+        });
     }
 }
 

@@ -1,4 +1,4 @@
-//! Streams: arbitration, packets, acknowledgements, and the device's outbox (sections 5 and 14).
+//! Streams: arbitration, packets, acknowledgements, and the device's outbox (sections 5 and 16).
 //! In: messages of clients, the outbox. Out: messages to clients. Must not know sockets.
 
 use super::arbitration::Standing;
@@ -67,7 +67,7 @@ impl<D: Device> Server<D> {
         }
     }
 
-    /// Section 14.5; PI keeps silent unless it is configured otherwise.
+    /// Section 16.6; PI keeps silent unless it is configured otherwise.
     fn stream_error(&self, stream: StreamId, refusal: Refusal, details: Details) -> Vec<ToClient> {
         if self.profile == Profile::Bmv2 {
             return Vec::new();

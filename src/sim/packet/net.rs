@@ -40,6 +40,7 @@ pub struct Net<F> {
     traffic: Traffic,
     finished: Vec<JobId>,
     background: Vec<background::Source>,
+    speakers: Vec<SwitchId>,
     errors: Option<LinkErrors>,
     digest: u64,
 }
@@ -84,6 +85,7 @@ struct FlowState {
     receiver_lined_up: bool,
     sender_timer: bool,
     receiver_timer: bool,
+    reordered: u64,
 }
 
 struct JobState {
@@ -163,6 +165,7 @@ impl<F: Forwarder> Net<F> {
                         port,
                         self.pool.frame(frame),
                     );
+                    self.listen(switch);
                     self.schedule_poll(queue, switch.0, next);
                 }
                 End::Host(host) => self.host_receive(queue, now, host.0, frame),
@@ -217,7 +220,15 @@ impl<F: Forwarder> Net<F> {
                 None => traffic.unreadable += 1,
             }
         });
+        self.listen(SwitchId(switch));
         self.schedule_poll(queue, switch, next);
+    }
+
+    /// Notes a switch that has something to say.
+    fn listen(&mut self, switch: SwitchId) {
+        if self.switches[switch.index()].forwarder.speaks() {
+            self.speakers.push(switch);
+        }
     }
 
     /// A switch may want to run at another time than it did: something outside the network's events touched it.
@@ -269,6 +280,45 @@ impl<F: Forwarder> Net<F> {
         traffic.repeated = self.flows.iter().map(|flow| flow.sender.repeats()).sum();
         traffic.timeouts = self.flows.iter().map(|flow| flow.sender.timeouts()).sum();
         traffic
+    }
+
+    /// Whether a job has finished since the last [`Net::take_finished`].
+    #[must_use]
+    pub fn has_finished(&self) -> bool {
+        !self.finished.is_empty()
+    }
+
+    /// A switch that has something to say to its controller, each once per occasion.
+    pub fn take_speaker(&mut self) -> Option<SwitchId> {
+        self.speakers.pop()
+    }
+
+    /// A switch has restarted: its ports are set up again as its links are.
+    pub fn rewire<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, now: Time, switch: SwitchId) {
+        let Self { switches, links, .. } = self;
+        let state = &mut switches[switch.index()];
+        for link in links.iter() {
+            if let End::Switch(from, port) = link.from
+                && from == switch
+            {
+                state.forwarder.set_port(now, port, link.up, Some(link.rate));
+            }
+        }
+        // What it held is lost, so is the time at which it wanted to send it.
+        state.poll_at = Time::NEVER;
+        self.touched(queue, switch);
+    }
+
+    /// The same over all flows.
+    #[must_use]
+    pub fn reordered_total(&self) -> u64 {
+        self.traffic.reordered
+    }
+
+    /// Packets of a flow that arrived behind a later one and had been sent once.
+    #[must_use]
+    pub fn reordered(&self, flow: crate::id::FlowId) -> u64 {
+        self.flows[flow.index()].reordered
     }
 
     /// Jobs that finished since the last call.

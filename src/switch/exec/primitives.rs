@@ -247,7 +247,7 @@ impl<S: State> Machine<'_, S> {
             }
             Op::Advance { a } => {
                 let bits = self.slot(a);
-                if bits % 8 != 0 {
+                if !bits.is_multiple_of(8) {
                     return Err(Stop::Parser(errors.parser_invalid_argument));
                 }
                 let left = (self.packet.bytes.len() - self.cursor) as u64;
@@ -282,7 +282,7 @@ impl<S: State> Machine<'_, S> {
     fn extract(&mut self, number: HeaderNo, varbit: u64) -> Result<(), Stop> {
         let errors = self.program.core_errors;
         let header = &self.program.layout.headers[number.index()];
-        if varbit % 8 != 0 {
+        if !varbit.is_multiple_of(8) {
             return Err(Stop::Parser(errors.parser_invalid_argument));
         }
         let needed = u64::from(header.bits).saturating_add(varbit) / 8;

@@ -67,6 +67,8 @@ fn header_type(object: &Object<'_>) -> Read<HeaderType> {
             None => false,
             Some(flag) => flag
                 .as_bool()
+                // p4c writes 0 for `bool` fields.
+                .or(flag.as_u64().map(|n| n != 0))
                 .ok_or_else(|| object.wrong("fields", "[name, width, signed]", field))?,
         };
         if field.get(3).and_then(Value::as_bool) == Some(true) {

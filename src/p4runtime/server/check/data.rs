@@ -1,4 +1,4 @@
-//! Values of registers against their type in P4Info (section 8.5).
+//! Values of registers against their type in P4Info (section 8.4).
 
 use super::{Check, Checked, invalid};
 use crate::p4runtime::device::Refusal;

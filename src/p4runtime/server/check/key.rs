@@ -126,7 +126,7 @@ impl Check<'_> {
 }
 
 /// Number of zero bits at the end of a canonical value in a field of `width` bits.
-fn trailing_zeros(bytes: &[u8], width: u32) -> u32 {
+pub(super) fn trailing_zeros(bytes: &[u8], width: u32) -> u32 {
     let mut zeros = 0;
     for byte in bytes.iter().rev() {
         if *byte != 0 {
@@ -138,7 +138,7 @@ fn trailing_zeros(bytes: &[u8], width: u32) -> u32 {
 }
 
 /// Whether `value & mask == value`, both canonical.
-fn covered(value: &[u8], mask: &[u8]) -> bool {
+pub(super) fn covered(value: &[u8], mask: &[u8]) -> bool {
     value == [0]
         || value.len() <= mask.len()
             && value.iter().rev().zip(mask.iter().rev()).all(|(value, mask)| value & mask == *value)
@@ -150,7 +150,7 @@ pub(super) fn compare(left: &[u8], right: &[u8]) -> Ordering {
 }
 
 /// Whether a canonical value is the largest of its width.
-fn all_ones(bytes: &[u8], width: u32) -> bool {
+pub(super) fn all_ones(bytes: &[u8], width: u32) -> bool {
     value::bit_length(bytes) == width as usize
         && bytes.iter().map(|byte| byte.count_ones()).sum::<u32>() == width
 }

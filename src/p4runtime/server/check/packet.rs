@@ -1,4 +1,4 @@
-//! Metadata of packet-outs (section 14.1).
+//! Metadata of packet-outs (section 16.1).
 
 use super::{Check, Checked, Profile, invalid};
 use crate::p4runtime::proto::p4::v1::{PacketMetadata, PacketOut};
@@ -30,7 +30,7 @@ impl Check<'_> {
             };
             let mut metadata = PacketMetadata { metadata_id: field.id, value };
             self.bits(|| format!("packet_out: '{}'", field.name), field.width, &mut metadata.value)
-                // Section 14.5 names one code for all that does not match P4Info.
+                // Section 16.6 names one code for all that does not match P4Info.
                 .map_err(|refusal| invalid(refusal.message))?;
             packet.metadata.push(metadata);
         }

@@ -1,4 +1,4 @@
-//! Read patterns: an entity with unset parts stands for all that fit (sections 9 and 11.1).
+//! Read patterns: an entity with unset parts stands for all that fit (sections 9 and 13.2).
 
 use super::{Check, Checked, Profile, invalid};
 use crate::p4runtime::device::Refusal;
@@ -88,7 +88,7 @@ impl Check<'_> {
         self.object(kind, id, found).map(|_| ())
     }
 
-    /// Section 9.1.5.
+    /// Section 9.1.6.
     fn table_pattern(&self, entry: &mut TableEntry) -> Checked {
         if entry.table_id == 0 {
             let narrower = !entry.r#match.is_empty()

@@ -140,7 +140,7 @@ impl Check<'_> {
         self.direct(table, entry)
     }
 
-    /// Section 9.1.7.
+    /// Section 9.1.8.
     fn age(&self, table: &Table, entry: &TableEntry) -> Checked {
         let owner = &table.names.name;
         if entry.time_since_last_hit.is_some() {
@@ -157,7 +157,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Direct resources within a table entry (section 9.1.6).
+    /// Direct resources within a table entry (section 9.1.7).
     fn direct(&self, table: &Table, entry: &TableEntry) -> Checked {
         let owner = &table.names.name;
         let meter = table.meter.and_then(|id| self.index.direct_meter_by_id(id));

@@ -55,6 +55,7 @@ impl<F: Forwarder> Net<F> {
             traffic: Traffic::default(),
             finished: Vec::new(),
             background: Vec::new(),
+            speakers: Vec::new(),
             errors: None,
             digest: 0,
             links,
@@ -175,6 +176,7 @@ fn flows(setup: &Setup<'_>) -> Result<Vec<FlowState>, SimError> {
             receiver_lined_up: false,
             sender_timer: false,
             receiver_timer: false,
+            reordered: 0,
         });
     }
     Ok(states)

@@ -266,6 +266,7 @@ impl<F: Forwarder> Net<F> {
             Arrival::InOrder | Arrival::Early => {
                 self.traffic.delivered += 1;
                 self.traffic.reordered += u64::from(late);
+                state.reordered += u64::from(late);
             }
         }
         let expected = state.receiver.expected();

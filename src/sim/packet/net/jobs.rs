@@ -10,6 +10,9 @@ use crate::time::Time;
 impl<F: Forwarder> Net<F> {
     /// Starts a job's first iteration.
     pub fn start_job<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, now: Time, job: JobId) {
+        if self.jobs[job.index()].run.phase() != Phase::Waiting {
+            return; // cancelled before it started
+        }
         let begin = self.jobs[job.index()].run.start(now);
         Self::begin(queue, job.0, begin);
     }

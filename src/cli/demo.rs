@@ -1,0 +1,237 @@
+//! `ringpath demo`: the main job on one machine with nothing installed.
+//!
+//! In: a scenario (the default one unless a file is given) and a seed. Out: the comparison of policies, each run packet by
+//! packet through its own fabric of P4 switches behind real P4Runtime servers on loopback.
+
+use super::{Exit, Format, exit};
+use crate::controller::{Artifacts, Planning, SharedPolicy};
+use crate::report::demo::{Dropped, Limit, Packets, Report, Row};
+use crate::sim::run::{Options, RunResult, RunSpec, contention_free, run as simulate};
+use crate::sim::wire::WireKind;
+use crate::solver::{Objective, policy};
+use crate::workload::scenario::{Scenario, default_scenario, read};
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Arguments of `ringpath demo`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Scenario file (TOML); the built-in default scenario otherwise.
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+    /// Draws placement, start phases, jitter and faults.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Policies to compare, in this order; all of them by default.
+    #[arg(long = "policy", value_name = "NAME")]
+    pub policies: Vec<String>,
+    /// What planning minimises.
+    #[arg(long, value_enum, default_value_t = Goal::Both)]
+    pub objective: Goal,
+    /// How the controller reaches the switches.
+    #[arg(long, value_enum, default_value_t = Reach::Grpc)]
+    pub wire: Reach,
+    /// How the result is printed.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+/// Objectives as flags (docs/scheduling).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Goal {
+    /// Mean communication time.
+    Comm,
+    /// GPU utilisation.
+    Utilisation,
+    /// Communication time over utilisation.
+    Both,
+    /// Mean slowdown against a job alone.
+    Slowdown,
+    /// Largest communication time.
+    Max,
+}
+
+/// The two wires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Reach {
+    /// Real gRPC over loopback sockets.
+    Grpc,
+    /// The same servers called in process.
+    Direct,
+}
+
+impl From<Goal> for Objective {
+    fn from(goal: Goal) -> Self {
+        match goal {
+            Goal::Comm => Self::Comm,
+            Goal::Utilisation => Self::Utilisation,
+            Goal::Both => Self::Both,
+            Goal::Slowdown => Self::Slowdown,
+            Goal::Max => Self::Max,
+        }
+    }
+}
+
+/// The compiled program travels inside the binary, so that nothing need be installed.
+const P4INFO: &str = include_str!("../../p4/build/ringpath.p4info.txtpb");
+const DEVICE_CONFIG: &[u8] = include_bytes!("../../p4/build/ringpath.json");
+
+/// Evaluations that a plan may cost: about two seconds of search on the default scenario.
+const MAX_EVALUATIONS: u64 = 6_000;
+/// Start phases assumed while planning; judging draws its own.
+const PLANNING_PHASES: u32 = 4;
+
+/// Runs the comparison.
+///
+/// # Errors
+/// An unreadable scenario, an unknown policy, a run that broke off (the chain names the policy and, for a wire, the switch).
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let scenario = match &args.scenario {
+        Some(path) => read(path, args.seed).with_context(|| format!("cannot use scenario {}", path.display()))?,
+        None => default_scenario(args.seed).context("the built-in scenario")?,
+    };
+    let names = policy_names(args)?;
+    let artifacts = artifacts()?;
+    let shared: Vec<SharedPolicy> = policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
+    let spec = |policy| RunSpec {
+        scenario: &scenario,
+        policies: &shared,
+        policy,
+        artifacts: &artifacts,
+        wire: match args.wire {
+            Reach::Grpc => WireKind::Grpc,
+            Reach::Direct => WireKind::Direct,
+        },
+        planning: planning(args.objective, &scenario),
+        options: Options::default(),
+    };
+    let progress = progress(names.len());
+    let results: Vec<anyhow::Result<RunResult>> = names
+        .par_iter()
+        .map(|name| {
+            let result = simulate(&spec(name)).with_context(|| format!("policy {name}"));
+            progress.inc(1);
+            progress.set_message(format!("{name} done"));
+            result
+        })
+        .collect();
+    let results = results.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    let alone = contention_free(&spec(names[0])).context("the contention-free limit")?;
+    progress.finish_and_clear();
+    let report = report(&scenario, &results, alone);
+    match args.output {
+        Format::Table => write!(out, "{report}")?,
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *out, &report)?;
+            writeln!(out)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The pipeline that `p4/` was compiled to.
+///
+/// # Errors
+/// If the committed P4Info cannot be read, which the tests exclude.
+pub fn artifacts() -> anyhow::Result<Artifacts> {
+    let p4info = crate::p4runtime::p4info::parse(P4INFO).context("the built-in p4info")?;
+    Ok(Artifacts { p4info, device_config: bytes::Bytes::from_static(DEVICE_CONFIG) })
+}
+
+fn policy_names(args: &Args) -> anyhow::Result<Vec<&'static str>> {
+    if args.policies.is_empty() {
+        return Ok(policy::names());
+    }
+    args.policies
+        .iter()
+        .map(|name| {
+            policy::by_name(name).map(crate::solver::Policy::name).ok_or_else(|| {
+                exit::usage(format!("no policy is called '{name}'; choose from {}", policy::names().join(", ")))
+            })
+        })
+        .collect()
+}
+
+fn planning(goal: Goal, scenario: &Scenario) -> Planning {
+    Planning {
+        levels: scenario.levels(),
+        max_paths: scenario.max_paths,
+        max_evaluations: MAX_EVALUATIONS,
+        objective: goal.into(),
+        phases: PLANNING_PHASES,
+    }
+}
+
+fn progress(policies: usize) -> ProgressBar {
+    let bar = ProgressBar::new(policies as u64);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} policies, {elapsed}: {msg}") {
+        bar.set_style(style);
+    }
+    bar.set_message("building the fabric");
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn report(scenario: &Scenario, results: &[RunResult], alone: BTreeMap<String, f64>) -> Report {
+    let comm_ms_mean = alone.values().sum::<f64>() / alone.len().max(1) as f64;
+    Report {
+        seed: scenario.seed,
+        source: "packet",
+        packet_scale: results.first().map_or(1.0, |result| result.packet_scale),
+        scenario: scenario.name.clone(),
+        contention_free: Limit {
+            comm_ms_mean,
+            gpu_utilisation: utilisation_alone(scenario, &alone),
+            comm_ms_per_job: alone,
+        },
+        switches: scenario.topology.switch_count(),
+        entries_written: results.iter().map(|result| result.entries_written).sum(),
+        policies: results.iter().map(row).collect(),
+    }
+}
+
+/// Σ compute / Σ (ranks × period) when every job has the fabric to itself, weighted by GPUs.
+fn utilisation_alone(scenario: &Scenario, alone: &BTreeMap<String, f64>) -> f64 {
+    let (mut busy, mut total) = (0.0, 0.0);
+    for job in &scenario.jobs {
+        let weight = job.ranks.len() as f64 * f64::from(job.gpus_per_rank) * f64::from(job.iterations);
+        let compute = job.compute.as_secs_f64();
+        let comm = alone.get(&job.name).copied().unwrap_or_default() / 1e3;
+        let hidden = (job.overlap * compute).min(comm);
+        busy += weight * compute;
+        total += weight * (compute + comm - hidden);
+    }
+    if total > 0.0 { busy / total } else { 0.0 }
+}
+
+fn row(result: &RunResult) -> Row {
+    let packets = &result.packets;
+    Row {
+        name: result.policy.clone(),
+        comm_ms_mean: result.comm_ms_mean,
+        comm_ms_per_job: result.comm_ms_per_job.clone(),
+        gpu_utilisation: result.gpu_utilisation,
+        packets: Packets {
+            sent: packets.sent,
+            delivered: packets.delivered,
+            duplicated: packets.duplicated,
+            reordered: packets.reordered,
+            dropped: Dropped {
+                label_miss: packets.dropped.label_miss,
+                queue_full: packets.dropped.queue_full,
+                link_down: packets.dropped.link_down,
+                host_down: packets.dropped.host_down,
+                other: packets.dropped.other,
+            },
+        },
+        forced_flips: result.forced_flips,
+        switch_passes: result.switch_passes,
+        entries_written: result.entries_written,
+    }
+}

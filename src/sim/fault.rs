@@ -1,0 +1,183 @@
+//! What goes wrong in a run: a list, drawn from a seed, that can be shortened.
+//!
+//! In: a seed and a fabric. Out: the fate of each call, and faults at their times. Must not know invariants or why a fault
+//! matters.
+
+use crate::id::{LinkId, SwitchId};
+use crate::p4runtime::rpc::{Code, Rpc};
+use crate::time::{Span, Time, stream};
+use crate::topology::Topology;
+use rand::RngExt as _;
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
+
+/// One thing that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "fault")]
+pub enum Fault {
+    /// The switch executes a call, the answer never arrives.
+    ReplyLost {
+        /// The switch.
+        switch: SwitchId,
+        /// The call, counted at the switch from 0.
+        call: u32,
+    },
+    /// One update of a Write is refused, the others are executed.
+    UpdateRefused {
+        /// The switch.
+        switch: SwitchId,
+        /// The Write, counted at the switch from 0.
+        write: u32,
+        /// The update, modulo the number of updates.
+        update: u32,
+        /// With which code.
+        code: Code,
+    },
+    /// All streams of a switch break.
+    StreamsBroken {
+        /// The switch.
+        switch: SwitchId,
+        /// When.
+        at: Time,
+    },
+    /// A switch restarts and has lost its entries and registers.
+    Restart {
+        /// The switch.
+        switch: SwitchId,
+        /// When.
+        at: Time,
+        /// Whether it comes back with its program.
+        keep_pipeline: bool,
+    },
+    /// A cable carries nothing for a while.
+    CableDown {
+        /// Either direction.
+        link: LinkId,
+        /// When.
+        at: Time,
+        /// For how long.
+        lasts: Span,
+    },
+}
+
+/// What happens to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing special.
+    Normal,
+    /// Executed, but the answer is lost.
+    LoseReply,
+    /// One update is refused.
+    Refuse {
+        /// Which.
+        update: usize,
+        /// With which code.
+        code: Code,
+    },
+}
+
+/// The faults of one run, and how many calls each switch has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    list: Vec<Fault>,
+    calls: Vec<u32>,
+    writes: Vec<u32>,
+}
+
+/// Codes that a switch may give an update although nothing is wrong with it: the unclear ones of the outcome table.
+/// Permanent codes would rightly make the controller give up.
+const UNCLEAR: [Code; 3] = [Code::Aborted, Code::Internal, Code::Unknown];
+
+impl Faults {
+    /// Exactly these faults.
+    #[must_use]
+    pub fn new(list: Vec<Fault>) -> Self {
+        Self { list, calls: Vec::new(), writes: Vec::new() }
+    }
+
+    /// The faults.
+    #[must_use]
+    pub fn list(&self) -> &[Fault] {
+        &self.list
+    }
+
+    /// A few faults of every kind or none, within `horizon` of the start.
+    #[must_use]
+    pub fn draw(seed: u64, topology: &Topology, horizon: Span) -> Vec<Fault> {
+        let mut random = stream(seed, "faults", 0);
+        let count = random.random_range(0..MAX_DRAWN);
+        (0..count).map(|_| one(&mut random, topology, horizon)).collect()
+    }
+
+    /// What happens to the next call at a switch.
+    pub fn on_call(&mut self, switch: SwitchId, rpc: &Rpc) -> Fate {
+        let call = bump(&mut self.calls, switch);
+        let updates = match rpc {
+            Rpc::Write(write) => write.updates.len(),
+            _ => 0,
+        };
+        let write = if updates > 0 { Some(bump(&mut self.writes, switch)) } else { None };
+        for fault in &self.list {
+            match *fault {
+                Fault::ReplyLost { switch: at, call: number } if at == switch && number == call => {
+                    return Fate::LoseReply;
+                }
+                Fault::UpdateRefused { switch: at, write: number, update, code }
+                    if at == switch && Some(number) == write =>
+                {
+                    return Fate::Refuse { update: update as usize % updates, code };
+                }
+                _ => {}
+            }
+        }
+        Fate::Normal
+    }
+}
+
+/// Most faults drawn for one run: more hide each other.
+const MAX_DRAWN: u32 = 6;
+/// Calls and Writes that drawn faults aim at: a small fabric makes about so many.
+const AIM: u32 = 12;
+
+fn bump(counts: &mut Vec<u32>, switch: SwitchId) -> u32 {
+    if counts.len() <= switch.index() {
+        counts.resize(switch.index() + 1, 0);
+    }
+    counts[switch.index()] += 1;
+    counts[switch.index()] - 1
+}
+
+fn one(random: &mut Pcg64, topology: &Topology, horizon: Span) -> Fault {
+    let switch = SwitchId(random.random_range(0..topology.switch_count().max(1) as u32));
+    let at = Time(random.random_range(0..horizon.0.max(1)));
+    match random.random_range(0..6) {
+        0 => Fault::ReplyLost { switch, call: random.random_range(0..AIM) },
+        1 => Fault::UpdateRefused {
+            switch,
+            write: random.random_range(0..AIM),
+            update: random.random_range(0..1000),
+            code: UNCLEAR[random.random_range(0..UNCLEAR.len())],
+        },
+        2 => Fault::StreamsBroken { switch, at },
+        3 => Fault::Restart { switch, at, keep_pipeline: random.random_range(0..2) == 0 },
+        _ => Fault::CableDown {
+            link: cable(random, topology),
+            at,
+            lasts: Span(random.random_range(1_000_000..=horizon.0.max(2_000_000) / 2)),
+        },
+    }
+}
+
+/// A cable between two switches: a host's only cable has no other way round.
+fn cable(random: &mut Pcg64, topology: &Topology) -> LinkId {
+    let between = |link: &LinkId| {
+        let link = topology.link(*link);
+        topology.as_switch(link.from).is_some() && topology.as_switch(link.to).is_some()
+    };
+    let cables: Vec<LinkId> =
+        (0..topology.links().len()).step_by(2).map(LinkId::from).filter(between).collect();
+    match cables.len() {
+        0 => LinkId(0),
+        n => cables[random.random_range(0..n)],
+    }
+}

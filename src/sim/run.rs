@@ -1,0 +1,107 @@
+//! One policy on one scenario, packet by packet.
+//!
+//! In: a scenario, a policy, the compiled program, a seed, the kind of wire. Out: [`RunResult`] with the metrics of
+//! docs/scheduling. Must not know the command line or what other policies did.
+
+mod alone;
+mod assemble;
+mod measure;
+
+pub use alone::contention_free;
+pub use assemble::{Assembly, Options, assemble};
+pub use measure::{Dropped, Packets, RunResult};
+
+use crate::controller::core::CoreError;
+use crate::controller::{Artifacts, Planning, SharedPolicy};
+use crate::p4runtime::p4info::Index;
+use crate::pipeline::ProgramError;
+use crate::sim::SimError;
+use crate::sim::wire::{DirectWire, GrpcWire, Wire, WireError, WireKind};
+use crate::sim::world::WorldError;
+use crate::workload::scenario::Scenario;
+
+/// What is run.
+#[derive(Clone)]
+pub struct RunSpec<'a> {
+    /// Fabric, jobs, events.
+    pub scenario: &'a Scenario,
+    /// The policies that the controller knows.
+    pub policies: &'a [SharedPolicy],
+    /// The one in force at the start.
+    pub policy: &'a str,
+    /// The compiled P4 program.
+    pub artifacts: &'a Artifacts,
+    /// How the controller reaches the switches.
+    pub wire: WireKind,
+    /// How the controller plans.
+    pub planning: Planning,
+    /// Everything else that can be chosen.
+    pub options: Options,
+}
+
+/// Why a run has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario cannot be simulated.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// The program lacks something.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// P4Info is broken.
+    #[error("the program's P4Info cannot be used: {0}")]
+    P4Info(String),
+    /// The controller cannot be made.
+    #[error(transparent)]
+    Core(#[from] CoreError),
+    /// The jobs have no flows.
+    #[error(transparent)]
+    Flows(#[from] crate::workload::FlowError),
+    /// The wire cannot be made or broke.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The run ended before its time.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+/// The compiled program that lies in `p4/build`.
+///
+/// # Errors
+/// [`RunError::P4Info`] if the committed file is broken.
+pub fn committed_program() -> Result<Artifacts, RunError> {
+    let text = include_str!("../../p4/build/ringpath.p4info.txtpb");
+    let index = Index::from_text(text).map_err(|error| RunError::P4Info(error.to_string()))?;
+    Ok(Artifacts {
+        p4info: index.info().clone(),
+        device_config: bytes::Bytes::from_static(include_bytes!("../../p4/build/ringpath.json")),
+    })
+}
+
+/// Runs a policy on a scenario to the end.
+///
+/// # Errors
+/// [`RunError`]; a broken wire names the switch.
+pub fn run(spec: &RunSpec<'_>) -> Result<RunResult, RunError> {
+    let assembly = assemble(spec)?;
+    match spec.wire {
+        WireKind::Direct => {
+            let wire = DirectWire::new(&assembly.servers);
+            finish(spec, assembly, wire)
+        }
+        WireKind::Grpc => {
+            let wire = GrpcWire::start(&assembly.servers, &spec.scenario.topology)?;
+            finish(spec, assembly, wire)
+        }
+    }
+}
+
+fn finish<W: Wire>(spec: &RunSpec<'_>, assembly: Assembly, wire: W) -> Result<RunResult, RunError> {
+    let facts = assembly.facts.clone();
+    let mut world = assembly.into_world(wire);
+    world.run(&mut |_, _, _| Ok::<(), WorldError>(()))?;
+    measure::measure(spec.policy, &facts, &mut world)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

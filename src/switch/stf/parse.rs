@@ -1,0 +1,360 @@
+//! The text of a case → commands. In: text. Out: commands with line numbers, or the first error. Must not know programs.
+
+use crate::switch::stf::StfError;
+
+/// `name:value`.
+pub type Named = (String, String);
+
+/// One command.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// A table entry.
+    Add {
+        /// Table, possibly a suffix of its name.
+        table: String,
+        /// Larger wins.
+        priority: Option<i32>,
+        /// Match fields; the rest is "any".
+        keys: Vec<Named>,
+        /// Action, possibly a suffix of its name.
+        action: String,
+        /// Its arguments.
+        args: Vec<Named>,
+    },
+    /// The action of a miss.
+    SetDefault {
+        /// Table.
+        table: String,
+        /// Action.
+        action: String,
+        /// Its arguments.
+        args: Vec<Named>,
+    },
+    /// Send a packet into a port.
+    Packet {
+        /// The port.
+        port: u16,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// A packet must come out of a port.
+    Expect {
+        /// The port.
+        port: u16,
+        /// What it looks like; `None` is anything, any number of times.
+        pattern: Option<Pattern>,
+    },
+    /// Clone session to a port.
+    MirrorPort(u32, u16),
+    /// Clone session to a multicast group.
+    MirrorGroup(u32, u32),
+    /// Forget a clone session.
+    MirrorDelete(u32),
+    /// A multicast group without members.
+    Group(u32),
+    /// A node: replication id and ports. Nodes are numbered from 0.
+    Node(u16, Vec<u16>),
+    /// Put a node into a group.
+    Associate(u32, usize),
+    /// Set a register cell.
+    RegisterWrite(String, i64, String),
+    /// Set all cells of a register to 0.
+    RegisterReset(String),
+    /// Set a counter cell: index, packets, bytes.
+    CounterWrite(String, i64, i64, i64),
+    /// Rates of one meter cell (or all: `None`): pairs of units per microsecond and burst.
+    MeterRates(String, Option<i64>, Vec<(f64, i64)>),
+    /// Compare a counter: name, index, compare bytes (else packets), operator, value.
+    CheckCounter(String, i64, Option<(bool, String, i64)>),
+    /// Let a second pass.
+    Wait,
+    /// Known and without effect (`no_packet`, `remove`, reads whose output nobody compares).
+    Ignored(String),
+}
+
+/// What a packet should look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// One per half byte; `None` is any.
+    pub nibbles: Vec<Option<u8>>,
+    /// Nothing may follow.
+    pub exact: bool,
+}
+
+impl Pattern {
+    /// Why the bytes do not fit; `None` if they do.
+    #[must_use]
+    pub fn mismatch(&self, bytes: &[u8]) -> Option<String> {
+        if bytes.len() * 2 < self.nibbles.len() {
+            return Some(format!("{} bytes are too few", bytes.len()));
+        }
+        if self.exact && bytes.len() * 2 > self.nibbles.len() {
+            return Some(format!("{} bytes are too many", bytes.len()));
+        }
+        let nibble = |i: usize| (bytes[i / 2] >> (4 * (1 - i % 2))) & 0xf;
+        let wrong = |(i, wanted): (usize, &Option<u8>)| {
+            wanted
+                .filter(|w| *w != nibble(i))
+                .map(|w| format!("hex digit {i} is {:x}, not {w:x}", nibble(i)))
+        };
+        self.nibbles.iter().enumerate().find_map(wrong)
+    }
+}
+
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for nibble in &self.nibbles {
+            match nibble {
+                Some(n) => write!(f, "{n:x}")?,
+                None => f.write_str("*")?,
+            }
+        }
+        f.write_str(if self.exact { " $" } else { "" })
+    }
+}
+
+/// A command and its line, counted from 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The line.
+    pub number: usize,
+    /// The command.
+    pub command: Command,
+}
+
+/// Reads a case.
+///
+/// # Errors
+/// The first line that is not STF.
+pub fn parse(text: &str) -> Result<Vec<Line>, StfError> {
+    let mut lines = Vec::new();
+    for (i, raw) in text.lines().enumerate() {
+        let line = raw.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let number = i + 1;
+        let command = command(line).map_err(|message| StfError::Line { line: number, message })?;
+        lines.push(Line { number, command });
+    }
+    Ok(lines)
+}
+
+fn command(line: &str) -> Result<Command, String> {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let word_at = |i: usize| words.get(i).copied().ok_or_else(|| format!("`{word}` needs more"));
+    match word.to_lowercase().as_str() {
+        "add" => add(rest),
+        "setdefault" => {
+            let (table, call) = rest.split_once(char::is_whitespace).ok_or("no action")?;
+            let (action, args) = call_of(call)?;
+            Ok(Command::SetDefault { table: table.into(), action, args })
+        }
+        "packet" => {
+            let bytes = bytes_of(&words[1.min(words.len())..].concat())?;
+            Ok(Command::Packet { port: number(word_at(0)?)?, bytes })
+        }
+        "expect" => {
+            let text = words[1.min(words.len())..].concat();
+            let pattern = if text.is_empty() { None } else { Some(pattern(&text)?) };
+            Ok(Command::Expect { port: number(word_at(0)?)?, pattern })
+        }
+        "mirroring_add" => Ok(Command::MirrorPort(number(word_at(0)?)?, number(word_at(1)?)?)),
+        "mirroring_add_mc" => Ok(Command::MirrorGroup(number(word_at(0)?)?, number(word_at(1)?)?)),
+        "mirroring_delete" => Ok(Command::MirrorDelete(number(word_at(0)?)?)),
+        "mc_mgrp_create" => Ok(Command::Group(number(word_at(0)?)?)),
+        "mc_node_create" => {
+            let ports = words.iter().skip(1).map(|w| number(w)).collect::<Result<_, _>>()?;
+            Ok(Command::Node(number(word_at(0)?)?, ports))
+        }
+        "mc_node_associate" => Ok(Command::Associate(number(word_at(0)?)?, number(word_at(1)?)?)),
+        "register_write" => {
+            Ok(Command::RegisterWrite(word_at(0)?.into(), number(word_at(1)?)?, word_at(2)?.into()))
+        }
+        "register_reset" => Ok(Command::RegisterReset(word_at(0)?.into())),
+        "counter_write" => Ok(Command::CounterWrite(
+            word_at(0)?.into(),
+            number(word_at(1)?)?,
+            number(word_at(2)?)?,
+            number(word_at(3)?)?,
+        )),
+        "meter_set_rates" => Ok(Command::MeterRates(
+            word_at(0)?.into(),
+            Some(number(word_at(1)?)?),
+            rates(&words[2..])?,
+        )),
+        "meter_array_set_rates" => {
+            Ok(Command::MeterRates(word_at(0)?.into(), None, rates(&words[1..])?))
+        }
+        "check_counter" => check_counter(rest),
+        "wait" => Ok(Command::Wait),
+        "remove" | "no_packet" | "mc_node_update" | "mirroring_get" | "counter_read"
+        | "register_read" | "meter_get_rates" => Ok(Command::Ignored(word.to_lowercase())),
+        other => Err(format!(
+            "`{other}` is no STF command; known are add, setdefault, packet, expect, mirroring_*, mc_*, register_*, counter_*, meter_*, check_counter, wait"
+        )),
+    }
+}
+
+/// A decimal, 0x or 0b number.
+fn number<T: TryFrom<i64>>(text: &str) -> Result<T, String> {
+    let (digits, radix) = match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&text[2..], 16),
+        [b'0', b'b' | b'B', ..] => (&text[2..], 2),
+        _ => (text, 10),
+    };
+    let value = i64::from_str_radix(digits, radix).ok().and_then(|n| T::try_from(n).ok());
+    value.ok_or_else(|| format!("`{text}` is not a number that fits here"))
+}
+
+fn nibble(c: char) -> Result<u8, String> {
+    let digit = c.to_digit(16).map(|d| d as u8);
+    digit.ok_or_else(|| format!("`{c}` is not a hexadecimal digit"))
+}
+
+fn bytes_of(text: &str) -> Result<Vec<u8>, String> {
+    let digits: Vec<u8> = text.chars().map(nibble).collect::<Result<_, _>>()?;
+    if digits.len() % 2 == 1 {
+        return Err(format!("{} hexadecimal digits are not whole bytes", digits.len()));
+    }
+    Ok(digits.chunks(2).map(|d| d[0] << 4 | d[1]).collect())
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    let (digits, exact) = match text.strip_suffix('$') {
+        Some(digits) => (digits, true),
+        None => (text, false),
+    };
+    let digit = |c: char| if c == '*' { Ok(None) } else { nibble(c).map(Some) };
+    Ok(Pattern { nibbles: digits.chars().map(digit).collect::<Result<_, _>>()?, exact })
+}
+
+/// `name(a:1, b:2)`.
+fn call_of(text: &str) -> Result<(String, Vec<Named>), String> {
+    let (name, rest) = text.split_once('(').ok_or_else(|| format!("`{text}` has no ( )"))?;
+    let args =
+        rest.trim().strip_suffix(')').ok_or_else(|| format!("`{text}` does not end with )"))?;
+    let args = args.split(',').map(str::trim).filter(|a| !a.is_empty()).map(named);
+    Ok((name.trim().into(), args.collect::<Result<_, _>>()?))
+}
+
+fn named(text: &str) -> Result<Named, String> {
+    let (name, value) =
+        text.split_once(':').ok_or_else(|| format!("`{text}` is not name:value"))?;
+    Ok((name.trim().into(), value.trim().into()))
+}
+
+fn add(rest: &str) -> Result<Command, String> {
+    // "= id" at the end names the entry for `remove`, which nobody executes.
+    let rest = rest.rsplit_once('=').map_or(rest, |(call, _)| call).trim();
+    let open = rest.find('(').ok_or("no action with ( )")?;
+    let head: Vec<&str> = rest[..open].split_whitespace().collect();
+    let [table, middle @ .., action] = head.as_slice() else {
+        return Err("a table and an action are needed".into());
+    };
+    let (_, args) = call_of(&format!("{action}{}", &rest[open..]))?;
+    let (priority, keys) = match middle {
+        [first, keys @ ..] if !first.contains(':') => (Some(number(first)?), keys),
+        keys => (None, keys),
+    };
+    Ok(Command::Add {
+        table: (*table).into(),
+        priority,
+        keys: keys.iter().map(|k| named(k)).collect::<Result<_, _>>()?,
+        action: (*action).into(),
+        args,
+    })
+}
+
+/// `1.5:10 2:20`.
+fn rates(words: &[&str]) -> Result<Vec<(f64, i64)>, String> {
+    let rate = |word: &&str| {
+        let (rate, burst) = word.split_once(':')?;
+        Some((rate.parse().ok()?, burst.parse().ok()?))
+    };
+    words.iter().map(|w| rate(w).ok_or_else(|| format!("`{w}` is not rate:burst"))).collect()
+}
+
+/// `name(index) [bytes|packets op n]`.
+fn check_counter(rest: &str) -> Result<Command, String> {
+    let (name, after) = rest.split_once('(').ok_or("check_counter needs name(index)")?;
+    let (index, condition) = after.split_once(')').ok_or("check_counter needs name(index)")?;
+    let words: Vec<&str> = condition.split_whitespace().collect();
+    let condition = match words.as_slice() {
+        [] => None,
+        [unit, op, n] => Some((*unit == "bytes", (*op).to_owned(), number(n)?)),
+        _ => return Err(format!("`{condition}` is not `bytes|packets ==|!=|<|<=|>|>= n`")),
+    };
+    // Without an index (direct counters of P4_14 cases) there is nothing that the program numbers.
+    let index = if index.trim().is_empty() { 0 } else { number(index.trim())? };
+    Ok(Command::CheckCounter(name.trim().into(), index, condition))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Command {
+        parse(text).unwrap().remove(0).command
+    }
+
+    #[test]
+    fn entries_packets_and_expectations_are_read() {
+        let text = "add c.t 10 a.b:0x1* e:4/8 act(x:1, y:0x2) = $7";
+        let named = |pairs: &[(&str, &str)]| -> Vec<Named> {
+            pairs.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect()
+        };
+        assert_eq!(
+            one(text),
+            Command::Add {
+                table: "c.t".into(),
+                priority: Some(10),
+                keys: named(&[("a.b", "0x1*"), ("e", "4/8")]),
+                action: "act".into(),
+                args: named(&[("x", "1"), ("y", "0x2")]),
+            }
+        );
+        assert_eq!(one("packet 3 01 0A"), Command::Packet { port: 3, bytes: vec![1, 10] });
+        assert_eq!(one("expect 3 # any"), Command::Expect { port: 3, pattern: None });
+        let pattern = Pattern { nibbles: vec![Some(1), None], exact: true };
+        assert_eq!(one("expect 3 1* $"), Command::Expect { port: 3, pattern: Some(pattern) });
+    }
+
+    #[test]
+    fn a_pattern_is_a_prefix_unless_it_ends_with_a_dollar() {
+        let pattern = |text: &str| match one(&format!("expect 1 {text}")) {
+            Command::Expect { pattern: Some(p), .. } => p,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(pattern("0102").mismatch(&[1, 2, 3]), None);
+        assert!(pattern("0102$").mismatch(&[1, 2, 3]).is_some());
+        assert!(pattern("0102").mismatch(&[1]).is_some());
+        assert_eq!(pattern("0*02$").mismatch(&[0x0f, 2]), None);
+        assert!(pattern("0*02$").mismatch(&[0x1f, 2]).is_some());
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (text, line) in [
+            ("\nfoo 1", 2),
+            ("packet 1 0", 1),
+            ("packet x 00", 1),
+            ("packet 1 0g", 1),
+            ("packet", 1),
+            ("expect 1 0?", 1),
+            ("add t", 1),
+            ("add t a:1 act(", 1),
+            ("add t k=1 act()", 1),
+            ("setdefault t", 1),
+            ("meter_set_rates m 1 5", 1),
+            ("check_counter c", 1),
+        ] {
+            match parse(text) {
+                Err(StfError::Line { line: found, .. }) => assert_eq!(found, line, "{text}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+}

@@ -268,7 +268,9 @@ fn files_and_functions_stay_short() {
         if lines > FILE_LINES_MAX {
             wrong.push(format!("{path} has {lines} lines, at most {FILE_LINES_MAX}"));
         }
-        for (line, length) in functions(&text) {
+        // A table of cases in a test is long because it is a table.
+        let checked = if path.starts_with("src") && !is_test_file(&path) { functions(&text) } else { Vec::new() };
+        for (line, length) in checked {
             all += 1;
             long += usize::from(length > FUNCTION_LINES_AIM);
             if length > FUNCTION_LINES_MAX {

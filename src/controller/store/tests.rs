@@ -1,3 +1,5 @@
+//! What a store keeps, through commits, reopening and a second process.
+
 use super::*;
 use crate::id::SwitchId;
 use tempfile::TempDir;

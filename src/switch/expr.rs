@@ -163,3 +163,6 @@ impl Expr {
         Expr::Const(BigInt::from(n))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -223,6 +223,16 @@ impl Builder {
             self.emit(Op::Copy { d: to.slot, dw: to.width, a: at.slot, aw: at.width });
             return;
         }
+        if let Expr::Dynamic { width, signed: false, .. }
+        | Expr::Register { width, .. }
+        | Expr::Lookahead { width, .. } = expr
+            && *width > 64
+        {
+            let at = FieldRef { slot: self.temp_limbs(*width), width: *width };
+            self.leaf(expr, at);
+            self.emit(Op::Copy { d: to.slot, dw: to.width, a: at.slot, aw: at.width });
+            return;
+        }
         let mark = self.code.len();
         match self.narrow(expr) {
             Some(val) if to.width <= 64 => self.store_narrow(val, to, mark),
@@ -452,6 +462,11 @@ impl Builder {
     }
 
     fn narrow_binary(&mut self, op: Binary, x: &Expr, y: &Expr) -> Option<Val> {
+        match self.narrow_mask(op, x, y) {
+            Mask::Done(val) => return Some(val),
+            Mask::Wide => return None,
+            Mask::Other => {}
+        }
         if let Some(val) = self.narrow_bits(op, x, y) {
             return Some(val);
         }
@@ -487,6 +502,29 @@ impl Builder {
         Some(Val { slot: d, range })
     }
 
+    /// `x & (2^k - 1)`, which the compiler of P4 puts around every operation: nothing if x has no more bits, else the
+    /// width of the instruction that computed x.
+    fn narrow_mask(&mut self, op: Binary, x: &Expr, y: &Expr) -> Mask {
+        let (Binary::And, Expr::Const(n)) = (op, y) else { return Mask::Other };
+        let Some(ones) = u64::try_from(n).ok().filter(|n| n & n.wrapping_add(1) == 0) else {
+            return Mask::Other;
+        };
+        let (mark, width) = (self.code.len(), ones.trailing_ones());
+        let Some(a) = self.narrow(x) else { return Mask::Wide };
+        let range = Range::unsigned(width);
+        if a.range.join(range) == range {
+            return Mask::Done(a);
+        }
+        let own = self.code.len() > mark && self.temps.contains(&a.slot);
+        let cut = FieldRef { slot: a.slot, width };
+        if !(own && self.code.last_mut().is_some_and(|op| op.retarget(a.slot, cut))) {
+            let (d, b) = (self.temp(), self.constant(ones));
+            self.emit(Op::And { w: 64, d, a: a.slot, b });
+            return Mask::Done(Val { slot: d, range });
+        }
+        Mask::Done(Val { slot: a.slot, range })
+    }
+
     /// `(wide field >> constant) & mask`: a slice of a field beyond 64 bits (IPv6 addresses), without big integers.
     fn narrow_bits(&mut self, op: Binary, x: &Expr, y: &Expr) -> Option<Val> {
         let (Binary::Shr, Expr::Field { at, signed: false }, Expr::Const(n)) = (op, x, y) else {
@@ -501,6 +539,15 @@ impl Builder {
         self.emit(Op::Bits { w: left.min(64) as u8, d, a: at.slot, b: shift });
         Some(Val { slot: d, range: Range::unsigned(left) })
     }
+}
+
+/// What became of an operation that may be a mask.
+enum Mask {
+    Done(Val),
+    /// The operand needs big integers.
+    Wide,
+    /// It is no mask.
+    Other,
 }
 
 fn low_limb(n: &BigInt) -> u64 {

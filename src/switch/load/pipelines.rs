@@ -216,16 +216,27 @@ impl<'a> Loader<'a> {
             next_miss = next_miss.or(Some(base_next));
         }
         let with_counters = o.truth("with_counters", false)?;
+        let implementation = self.implementation(o)?;
+        let counter = self.direct_counter(&name);
+        let meter = self.direct_meter(o)?;
+        let default = self.default_entry(o, &actions)?;
+        let plain = key.fields.is_empty()
+            && implementation == Implementation::Simple
+            && counter.is_none()
+            && meter.is_none()
+            && !with_counters;
+        let fixed = default.as_ref().filter(|d| plain && d.constant).map(|d| d.run.action);
         let table = Table {
             pipeline: self.program.pipelines.len() as u32,
             kind,
-            implementation: self.implementation(o)?,
+            implementation,
             max_size,
-            counter: self.direct_counter(&name),
+            counter,
             with_counters,
-            meter: self.direct_meter(o)?,
+            meter,
             idle_timeout: o.truth("support_timeout", false)?,
-            default: self.default_entry(o, &actions)?,
+            default,
+            fixed,
             const_entries: self.const_entries(o, &key, &actions)?,
             next_hit,
             next_miss,

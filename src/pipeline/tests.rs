@@ -1,3 +1,5 @@
+//! Entries, labels, slots and reconcile against small hand-made cases.
+
 use super::*;
 use crate::id::{LinkId, PortNo, SwitchId, TreeId};
 use crate::p4runtime::proto::p4::config::v1 as info;

@@ -269,7 +269,11 @@ fn files_and_functions_stay_short() {
             wrong.push(format!("{path} has {lines} lines, at most {FILE_LINES_MAX}"));
         }
         // A table of cases in a test is long because it is a table.
-        let checked = if path.starts_with("src") && !is_test_file(&path) { functions(&text) } else { Vec::new() };
+        let checked = if path.starts_with("src") && !is_test_file(&path) {
+            functions(&text)
+        } else {
+            Vec::new()
+        };
         for (line, length) in checked {
             all += 1;
             long += usize::from(length > FUNCTION_LINES_AIM);

@@ -187,7 +187,7 @@ impl State for Anything {
         data.fill(self.calls.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let action = (self.calls ^ (lookup.selector)()) % 7;
         Outcome {
-            hit: self.calls % 3 != 0,
+            hit: !self.calls.is_multiple_of(3),
             action: (action != 6).then_some(action as u16),
             color: Some((self.calls % 3) as u8),
         }

@@ -74,3 +74,14 @@ pub trait Policy: Sync {
     /// Chooses path and queue of every flow. Deterministic in (problem, effort.seed, effort.max_evaluations).
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan;
 }
+
+/// Policies live as statics; whoever owns its policies can hold references to them.
+impl<P: Policy + ?Sized> Policy for &P {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan {
+        (**self).plan(problem, effort)
+    }
+}

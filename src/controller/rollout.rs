@@ -135,6 +135,18 @@ impl LegState {
         self.stage = if tracked { Stage::Flipping } else { Stage::Settled };
     }
 
+    /// A change away from a route of which nobody knows whether it is still installed: no packet may take it again.
+    pub const fn jump(&mut self, to: Route) {
+        self.change(to, true);
+        self.old = to;
+    }
+
+    /// The old route may not be installed any more: no packet may take it again.
+    pub fn abandon_old(&mut self) {
+        self.old = self.now;
+        self.force |= self.stage == Stage::Flipping;
+    }
+
     /// The change can wait no longer.
     pub const fn force(&mut self) {
         self.force = true;

@@ -7,14 +7,16 @@ mod small;
 
 pub use small::small_scenario;
 
+use crate::controller::messages::Event as Notice;
 use crate::controller::{Artifacts, Planning, SharedPolicy};
 use crate::sim::fault::{Fault, Faults};
-use crate::sim::invariant::{Checker, Violation};
+use crate::sim::invariant::{Checker, Invariant, Violation};
 use crate::sim::run::{Options, RunError, RunSpec, assemble};
 use crate::sim::wire::{DirectWire, Wire, WireKind};
 use crate::sim::world::{Happened, Step, World, WorldError};
 use crate::solver::Objective;
 use crate::time::{Span, Time};
+use crate::workload::scenario::Scenario;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -71,6 +73,8 @@ pub struct Harness {
     pub artifacts: Artifacts,
     /// The policy whose plans are installed and then shuffled.
     pub policy: SharedPolicy,
+    /// What must hold; [`super::invariant::all`] unless a test of the harness wants something else.
+    pub statements: fn() -> Vec<Box<dyn Invariant>>,
 }
 
 impl Harness {
@@ -140,6 +144,20 @@ impl Harness {
     /// The first violation, or why the run did not come to its end.
     pub fn check(&self, seed: u64, faults: &[Fault]) -> Result<(u64, u64), CheckError> {
         let scenario = small_scenario(seed).map_err(RunError::from)?;
+        let (mut world, mut checker) = self.world(&scenario, faults)?;
+        world.run(&mut |world: &mut World<DirectWire>, now, happened| {
+            checker.check(world, now, happened).map_err(CheckError::from)
+        })?;
+        quiet(&mut world, &mut checker)?;
+        Ok((world.queue.handled(), world.digest()))
+    }
+
+    /// A world before its first event, and its checker.
+    fn world(
+        &self,
+        scenario: &Scenario,
+        faults: &[Fault],
+    ) -> Result<(World<DirectWire>, Checker), RunError> {
         let planning = Planning {
             levels: scenario.levels(),
             max_paths: scenario.max_paths,
@@ -148,29 +166,21 @@ impl Harness {
             phases: 1,
         };
         let options = Options { faults: faults.to_vec(), wait_linger: true, ..Options::default() };
-        let spec = RunSpec {
-            scenario: &scenario,
+        let assembly = assemble(&RunSpec {
+            scenario,
             policies: std::slice::from_ref(&self.policy),
             policy: self.policy.name(),
             artifacts: &self.artifacts,
             wire: WireKind::Direct,
             planning,
             options,
-        };
-        let assembly = assemble(&spec)?;
-        let mut checker = Checker::new(
-            assembly.program.clone(),
-            assembly.facts.counters,
-            &scenario.topology,
-            scenario.levels(),
-        );
-        let wire = DirectWire::new(&assembly.servers);
-        let mut world = assembly.into_world(wire);
-        world.run(&mut |world: &mut World<DirectWire>, now, happened| {
-            checker.check(world, now, happened).map_err(CheckError::from)
         })?;
-        quiet(&mut world, &mut checker)?;
-        Ok((world.queue.handled(), world.digest()))
+        let program = assembly.program.clone();
+        let counters = assembly.facts.counters;
+        let statements = (self.statements)();
+        let checker = Checker::new(program, counters, &scenario.topology, statements);
+        let wire = DirectWire::new(&assembly.servers);
+        Ok((assembly.into_world(wire), checker))
     }
 }
 
@@ -178,9 +188,7 @@ impl Harness {
 fn quiet<W: Wire>(world: &mut World<W>, checker: &mut Checker) -> Result<(), CheckError> {
     let before = world.counts().updates;
     let reads = |world: &World<W>| {
-        let read = |(_, notice): &&(Time, crate::controller::messages::Event)| {
-            matches!(notice, crate::controller::messages::Event::Read { .. })
-        };
+        let read = |(_, notice): &&(Time, Notice)| matches!(notice, Notice::Read { .. });
         world.notices.iter().filter(read).count()
     };
     let seen = reads(world);

@@ -73,6 +73,20 @@ pub trait Invariant: Send {
     fn check(&mut self, view: &View<'_>, happened: &Happened) -> Finding;
 }
 
+/// All invariants of this module.
+#[must_use]
+pub fn all() -> Vec<Box<dyn Invariant>> {
+    // Plans may use all queues below the raised one.
+    let levels = crate::plan::RAISED_QUEUE;
+    vec![
+        Box::new(LabelsInstalled),
+        Box::new(NoLabelMiss::default()),
+        Box::new(OrderKept::default()),
+        Box::new(QueueInRange { levels }),
+        Box::new(Bounded),
+    ]
+}
+
 /// Runs the invariants and keeps what they share.
 pub struct Checker {
     invariants: Vec<Box<dyn Invariant>>,
@@ -93,17 +107,16 @@ enum Damage {
 }
 
 impl Checker {
-    /// All invariants of this module. `levels` are the queues that plans may use.
+    /// A checker of these invariants; see [`all`].
     #[must_use]
-    pub fn new(program: Program, counters: Counters, topology: &Topology, levels: u8) -> Self {
+    pub fn new(
+        program: Program,
+        counters: Counters,
+        topology: &Topology,
+        invariants: Vec<Box<dyn Invariant>>,
+    ) -> Self {
         Self {
-            invariants: vec![
-                Box::new(LabelsInstalled),
-                Box::new(NoLabelMiss::default()),
-                Box::new(OrderKept::default()),
-                Box::new(QueueInRange { levels }),
-                Box::new(Bounded),
-            ],
+            invariants,
             tables: Tables::new(program, counters, topology.switch_count()),
             damaged: BTreeMap::new(),
             restarted: false,
@@ -112,11 +125,10 @@ impl Checker {
         }
     }
 
-    /// Other invariants instead; for tests of the checker itself.
+    /// The program, resolved.
     #[must_use]
-    pub fn with(mut self, invariants: Vec<Box<dyn Invariant>>) -> Self {
-        self.invariants = invariants;
-        self
+    pub fn program(&self) -> &Program {
+        self.tables.program()
     }
 
     /// Checks the world after an event.

@@ -217,8 +217,10 @@ fn sink_leaf(clock_offset_ns: u64) -> Rig {
     rig
 }
 
-/// Packets as (arrival in µs, source time in µs, sequence number).
-fn deliver(rig: &mut Rig, packets: &[(u64, u32, u32)]) {
+/// A packet at the sink: arrival in µs, source time in µs, sequence number.
+type Arrival = (u64, u32, u32);
+
+fn deliver(rig: &mut Rig, packets: &[Arrival]) {
     for (arrival, time, seq) in packets {
         rig.now = Time::ZERO + Span::from_micros(*arrival);
         rig.switch.receive(rig.now, PortNo(10), &Tag { time: *time, seq: *seq, ..AT_SINK }.frame());
@@ -233,7 +235,7 @@ const COPY: i64 = 2 * 21 + 1;
 fn active_time_leaves_out_the_pauses_of_the_source_and_counts_those_of_the_network() {
     for offset in OFFSETS_NS {
         // (packets, active time)
-        let cases: [(&[(u64, u32, u32)], u128); 5] = [
+        let cases: [(&[Arrival], u128); 5] = [
             // Back to back: every gap counts, the first packet has none.
             (&[(1_000, 5_000, 0), (1_300, 5_300, 1), (1_700, 5_700, 2)], 700),
             // The source paused for 10 ms: idle.

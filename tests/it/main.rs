@@ -21,4 +21,5 @@ mod p4runtime_text;
 mod plan_command;
 mod rig;
 mod stf;
+mod switch_allocations;
 mod switch_stf;

@@ -5,7 +5,6 @@
 
 use super::super::messages::{Event, TimerKey};
 use super::super::outcome;
-use super::super::rollout::{LegState, SIDES, Stage};
 use super::switch::{Call, Phase};
 use super::{Core, Key};
 use crate::id::SwitchId;
@@ -72,8 +71,6 @@ impl Core {
             }
             if self.drained(id) {
                 self.load_pipeline(id);
-            } else {
-                self.forget_old_routes(id);
             }
         }
     }
@@ -94,21 +91,6 @@ impl Core {
         let meaning = self.ground.labels.meaning(label);
         let walk = meaning.and_then(|meaning| meaning.walk(&self.config.topology, leaf));
         walk.is_some_and(|walk| walk.contains(&id))
-    }
-
-    /// Settled legs only remember their old route; those that remember one through the switch forget it.
-    fn forget_old_routes(&mut self, id: SwitchId) {
-        for flow in self.states.keys().copied().collect::<Vec<_>>() {
-            for side in SIDES {
-                let Some(leg) = self.states.get(&flow).map(|state| *state.leg(side)) else {
-                    continue;
-                };
-                let settled = leg.stage == Stage::Settled && leg.old != leg.now;
-                if settled && self.leads_through(leg.leaf, leg.old.label, id) {
-                    self.edit_leg(flow, side, LegState::drop_old);
-                }
-            }
-        }
     }
 
     fn load_pipeline(&mut self, id: SwitchId) {

@@ -77,7 +77,7 @@ impl Core {
         for index in 0..self.switches.len() {
             self.rebuild_wanted(SwitchId::from(index));
         }
-        self.force_dead_routes();
+        self.leave_dead_routes();
         self.replan = !self.jobs.is_empty();
     }
 

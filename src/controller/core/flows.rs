@@ -48,8 +48,13 @@ impl Core {
                 continue;
             }
             reached = false;
+            if !self.label_installed(leg.leaf, to.label) {
+                continue;
+            }
             let dead = self.route_dead(leg.leaf, leg.now.label);
-            if (leg.stage == Stage::Settled || dead) && self.label_installed(leg.leaf, to.label) {
+            if self.label_denied(leg.leaf, leg.now.label) {
+                self.edit_leg(id, side, |leg| leg.jump(to));
+            } else if leg.stage == Stage::Settled || dead {
                 self.edit_leg(id, side, |leg| leg.change(to, dead));
             }
         }
@@ -184,15 +189,18 @@ impl Core {
         walk.iter().filter_map(|switch| meaning.hops.get(switch)).any(|link| self.dead(*link))
     }
 
-    /// Packets that still wait for a gap on a dead old route are lost: their legs flip at once.
-    pub(super) fn force_dead_routes(&mut self) {
+    /// Packets that still wait for a gap on a dead old route are lost: their legs flip at once. An old route through a
+    /// switch that plans avoid is named no more: nobody knows whether its labels are still there.
+    pub(super) fn leave_dead_routes(&mut self) {
         for id in self.states.keys().copied().collect::<Vec<_>>() {
             for side in SIDES {
                 let Some(leg) = self.states.get(&id).map(|state| *state.leg(side)) else {
                     continue;
                 };
                 let waiting = leg.stage == Stage::Flipping && !leg.force;
-                if waiting && self.route_dead(leg.leaf, leg.old.label) {
+                if leg.old.label != leg.now.label && self.label_denied(leg.leaf, leg.old.label) {
+                    self.edit_leg(id, side, LegState::abandon_old);
+                } else if waiting && self.route_dead(leg.leaf, leg.old.label) {
                     self.edit_leg(id, side, LegState::force);
                 }
             }

@@ -132,7 +132,7 @@ impl Core {
     }
 
     /// Whether a label cannot be installed on some switch between `from` and its sink for now.
-    fn label_denied(&self, from: SwitchId, label: Label) -> bool {
+    pub(super) fn label_denied(&self, from: SwitchId, label: Label) -> bool {
         let meaning = self.ground.labels.meaning(label);
         let walk = meaning.and_then(|meaning| meaning.walk(&self.config.topology, from));
         let key = label_key(&self.config.program, label);

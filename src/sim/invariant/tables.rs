@@ -37,6 +37,12 @@ impl Tables {
         Self { program, counters, switches: vec![SwitchTables::default(); switches] }
     }
 
+    /// The program, resolved.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
     /// One switch's entries as last read.
     #[must_use]
     pub fn of(&self, switch: SwitchId) -> &SwitchTables {

@@ -1,11 +1,13 @@
 //! Whole runs: the controller's core, the P4Runtime server, the compiled program on embedded switches, hosts.
 
 use super::*;
+use crate::controller::messages::Event as Notice;
 use crate::plan::{Assignment, Plan};
 use crate::sim::harness::small_scenario;
 use crate::solver::{Effort, Objective, Policy, Problem};
+use crate::time::Span;
 use crate::workload::scenario::{Event, EventKind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Spreads flows over paths and queues in turn.
 struct InTurn;
@@ -44,17 +46,23 @@ fn planning(scenario: &Scenario) -> Planning {
     }
 }
 
-fn go(scenario: &Scenario, wire: WireKind, options: Options) -> Result<RunResult, RunError> {
-    let artifacts = committed_program()?;
-    run(&RunSpec {
+fn spec<'a>(scenario: &'a Scenario, wire: WireKind) -> RunSpec<'a> {
+    static ARTIFACTS: LazyLock<Artifacts> =
+        LazyLock::new(|| committed_program().expect("the program"));
+    static POLICIES: LazyLock<[SharedPolicy; 1]> = LazyLock::new(|| [in_turn()]);
+    RunSpec {
         scenario,
-        policies: &[in_turn()],
+        policies: &*POLICIES,
         policy: "in-turn",
-        artifacts: &artifacts,
+        artifacts: &ARTIFACTS,
         wire,
         planning: planning(scenario),
-        options,
-    })
+        options: Options::default(),
+    }
+}
+
+fn go(scenario: &Scenario, wire: WireKind) -> Result<RunResult, RunError> {
+    run(&spec(scenario, wire))
 }
 
 fn calm(seed: u64) -> Scenario {
@@ -66,7 +74,7 @@ fn calm(seed: u64) -> Scenario {
 #[test]
 fn a_policy_runs_through_controller_servers_and_p4_switches_without_loss() {
     for seed in 0..4 {
-        let result = go(&calm(seed), WireKind::Direct, Options::default()).expect("a result");
+        let result = go(&calm(seed), WireKind::Direct).expect("a result");
         let packets = result.packets;
         assert!(packets.sent > 100, "{result:?}");
         assert_eq!(packets.delivered, packets.sent, "{result:?}");
@@ -80,15 +88,15 @@ fn a_policy_runs_through_controller_servers_and_p4_switches_without_loss() {
 #[test]
 fn both_wires_give_the_same_bytes_and_so_do_two_runs() {
     let mut scenario = calm(11);
-    let at = crate::time::Span::from_millis(30);
+    let at = Span::from_millis(30);
     scenario.events.push(Event { at, kind: EventKind::MoveFlows { count: 3 } });
-    let direct = go(&scenario, WireKind::Direct, Options::default()).expect("a result");
-    let again = go(&scenario, WireKind::Direct, Options::default()).expect("a result");
-    let grpc = go(&scenario, WireKind::Grpc, Options::default()).expect("a result");
+    let direct = go(&scenario, WireKind::Direct).expect("a result");
+    let again = go(&scenario, WireKind::Direct).expect("a result");
+    let grpc = go(&scenario, WireKind::Grpc).expect("a result");
     assert_eq!(direct, again);
     assert_eq!(direct, grpc);
     scenario.seed += 1;
-    let other = go(&scenario, WireKind::Direct, Options::default()).expect("a result");
+    let other = go(&scenario, WireKind::Direct).expect("a result");
     assert_ne!(direct.digest, other.digest, "another seed is another run");
 }
 
@@ -97,17 +105,7 @@ fn a_wire_whose_socket_is_cut_ends_the_run_naming_the_switch() {
     use crate::id::SwitchId;
     use crate::sim::wire::GrpcWire;
     let scenario = calm(5);
-    let artifacts = committed_program().expect("the program");
-    let spec = RunSpec {
-        scenario: &scenario,
-        policies: &[in_turn()],
-        policy: "in-turn",
-        artifacts: &artifacts,
-        wire: WireKind::Grpc,
-        planning: planning(&scenario),
-        options: Options::default(),
-    };
-    let assembly = assemble(&spec).expect("a world");
+    let assembly = assemble(&spec(&scenario, WireKind::Grpc)).expect("a world");
     let wire = GrpcWire::start(&assembly.servers, &scenario.topology).expect("servers");
     let mut world = assembly.into_world(wire);
     world.boot().expect("a start");
@@ -130,4 +128,84 @@ fn a_wire_whose_socket_is_cut_ends_the_run_naming_the_switch() {
     };
     let name = &scenario.topology.node(scenario.topology.switch_node(victim)).name;
     assert!(error.to_string().contains(name.as_str()), "{error} names {name}");
+}
+
+/// A busy fabric whose flows are moved again as soon as their last move is in force.
+fn restless(seed: u64, moves: u32) -> Scenario {
+    let mut scenario = calm(seed);
+    for job in &mut scenario.jobs {
+        job.iterations = 11 * moves;
+        job.compute = Span::from_millis(4);
+        job.gradient = crate::units::Bytes(20_000);
+    }
+    // The controller looks every 50 ms whether flips are in force.
+    let at = |i: u32| Span::from_micros(5_000 + u64::from(i) * 55_000);
+    scenario.events =
+        (0..moves).map(|i| Event { at: at(i), kind: EventKind::MoveFlows { count: 24 } }).collect();
+    scenario
+}
+
+#[test]
+fn a_thousand_orderly_changes_lose_and_reorder_nothing() {
+    use crate::sim::host::Recovery;
+    use crate::workload::flows;
+    let mut moved = 0;
+    let many = |seed: &u64| {
+        let scenario = calm(*seed);
+        flows(&scenario.topology, &scenario.jobs).is_ok_and(|flows| flows.len() >= 16)
+    };
+    let mut seeds = (0..1000).filter(many);
+    for (recovery, moves) in [(Recovery::Selective, 55), (Recovery::GoBackN, 45)] {
+        let scenario = restless(seeds.next().expect("a scenario with many flows"), moves);
+        let options = Options { recovery, ..Options::default() };
+        let spec = RunSpec { options, ..spec(&scenario, WireKind::Direct) };
+        let assembly = assemble(&spec).expect("a world");
+        let (wire, facts) = (DirectWire::new(&assembly.servers), assembly.facts.clone());
+        let mut world = assembly.into_world(wire);
+        world.run(&mut |_, _, _| Ok::<(), WorldError>(())).expect("an end");
+        moved += world
+            .notices
+            .iter()
+            .map(|(_, notice)| match notice {
+                Notice::Planned { changed, generation, .. } if *generation > 1 => *changed,
+                _ => 0,
+            })
+            .sum::<usize>();
+        let result = measure::measure("in-turn", &facts, &mut world).expect("figures");
+        let packets = result.packets;
+        assert_eq!(packets.delivered, packets.sent, "{result:?}");
+        assert_eq!((packets.duplicated, packets.repeated), (0, 0), "{result:?}");
+        assert_eq!(packets.dropped, Dropped::default(), "{result:?}");
+        assert_eq!((packets.reordered, result.forced_flips), (0, 0), "{result:?}");
+    }
+    assert!(moved >= 1_000, "only {moved} changes were made");
+}
+
+#[test]
+#[ignore = "measures; run with --release"]
+fn the_default_scenario_policy_by_policy() {
+    let scenario = crate::workload::scenario::default_scenario(0).expect("a scenario");
+    for name in crate::solver::policy::names() {
+        let policies: Vec<SharedPolicy> = crate::solver::policy::all()
+            .into_iter()
+            .map(|policy| Arc::new(policy) as SharedPolicy)
+            .collect();
+        let spec = RunSpec {
+            policies: &policies,
+            policy: name,
+            planning: Planning { max_evaluations: 500, phases: 4, ..planning(&scenario) },
+            ..spec(&scenario, WireKind::Direct)
+        };
+        #[expect(clippy::disallowed_methods, reason = "a measurement of real time")]
+        let start = std::time::Instant::now();
+        let result = run(&spec).expect("a result");
+        let seconds = start.elapsed().as_secs_f64();
+        println!(
+            "{name}: {seconds:.1} s, {:.0} ns/pass, {:.0} ns/event, {result:#?}",
+            seconds * 1e9 / result.switch_passes as f64,
+            seconds * 1e9 / result.events as f64
+        );
+    }
+    let alone = contention_free(&spec(&scenario, WireKind::Direct)).expect("times");
+    println!("alone: {alone:?}");
 }

@@ -134,15 +134,15 @@ impl<W: Wire> World<W> {
                 done.map_err(|error| WorldError::Store { reason: error.to_string() })?;
             }
             Output::OpenStream { switch, stream } => {
-                let at = self.to_switch(now, switch);
+                let at = self.arrival(now, switch);
                 self.push(at, Waiting::Open { switch, stream });
             }
             Output::Send { switch, stream, messages } => {
-                let at = self.to_switch(now, switch);
+                let at = self.arrival(now, switch);
                 self.push(at, Waiting::Send { switch, stream, messages });
             }
             Output::CloseStream { switch, stream } => {
-                let at = self.to_switch(now, switch);
+                let at = self.arrival(now, switch);
                 self.push(at, Waiting::Close { switch, stream });
             }
             Output::Call { switch, request, deadline, rpc } => {
@@ -159,12 +159,12 @@ impl<W: Wire> World<W> {
     }
 
     /// Streams are ordered: a message never overtakes the one before it.
-    fn to_switch(&mut self, now: Time, switch: SwitchId) -> Time {
+    fn arrival(&mut self, now: Time, switch: SwitchId) -> Time {
         let at = now + self.delay();
         Control::after(&mut self.control.to_switch, switch, at)
     }
 
-    fn from_switch(&mut self, now: Time, switch: SwitchId) -> Time {
+    fn delivery(&mut self, now: Time, switch: SwitchId) -> Time {
         let at = now + self.delay();
         Control::after(&mut self.control.from_switch, switch, at)
     }
@@ -258,7 +258,7 @@ impl<W: Wire> World<W> {
     /// Puts what a switch has said on its way.
     pub(super) fn drain(&mut self, now: Time, switch: SwitchId) -> Result<(), WorldError> {
         for (stream, said) in self.wire.drain(switch, now)? {
-            let at = self.from_switch(now, switch);
+            let at = self.delivery(now, switch);
             let waiting = match said {
                 Said::Message(message) => Waiting::Message { switch, stream, message },
                 Said::Ended(end) => Waiting::Ended { switch, stream, end },
@@ -266,6 +266,14 @@ impl<W: Wire> World<W> {
             self.push(at, waiting);
         }
         Ok(())
+    }
+
+    /// Hosts sort their data into the plan's queues, as an agent with a traffic-class policy does. A packet is made when
+    /// its transmission starts, so a change here never reorders a flow.
+    fn set_host_classes(&mut self) {
+        for (&flow, goal) in self.core.goals() {
+            self.net.set_class(flow, goal.forward.queue);
+        }
     }
 
     fn notice(&mut self, now: Time, notice: Notice) -> Result<(), WorldError> {
@@ -277,6 +285,7 @@ impl<W: Wire> World<W> {
                 return Err(WorldError::JobRefused { job, reason: reason.clone() });
             }
             Notice::Installed { generation } => self.installed(now, *generation),
+            Notice::Planned { .. } => self.set_host_classes(),
             Notice::FlipForced { .. } => self.counts.forced += 1,
             _ => {}
         }

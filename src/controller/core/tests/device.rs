@@ -64,7 +64,7 @@ impl FakeDevice {
         let tags = self.entities.values().filter_map(|entity| self.program.tag_of(entity));
         let written = tags.filter(|tag| i64::from(tag.src_slot) == slot).map(|tag| tag.flip);
         let flip = match self.flips {
-            Flips::AtOnce => written.last().unwrap_or(0),
+            Flips::AtOnce => written.max().unwrap_or(0),
             Flips::Never => 0,
             Flips::Unreadable => {
                 let text = "Register reads are not supported yet";

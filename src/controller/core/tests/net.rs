@@ -4,7 +4,8 @@ use super::device::FakeDevice;
 use crate::controller::config::{Artifacts, Config, Limits, Planning};
 use crate::controller::core::Core;
 use crate::controller::messages::{Event, Input, Output, RequestId, StreamNo};
-use crate::controller::store::{MemoryStore, Store as _};
+use crate::controller::record;
+use crate::controller::store::{MemoryStore, Store};
 use crate::id::{LinkId, SwitchId};
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
@@ -68,7 +69,9 @@ enum Step {
 
 pub(super) struct Net {
     pub(super) core: Core,
-    pub(super) store: MemoryStore,
+    pub(super) store: Box<dyn Store>,
+    /// Every input, as recorded, and every output, as text.
+    pub(super) recording: Vec<(String, String)>,
     pub(super) now: Time,
     pub(super) servers: Vec<Server<FakeDevice>>,
     pub(super) events: Vec<Event>,
@@ -155,7 +158,8 @@ impl Net {
         let servers = (1..=topology.switch_count() as u64).map(server).collect();
         Self {
             core: Core::new(make()).unwrap(),
-            store: MemoryStore::new(),
+            store: Box::new(MemoryStore::new()),
+            recording: Vec::new(),
             now: Time::ZERO,
             servers,
             events: Vec::new(),
@@ -180,18 +184,21 @@ impl Net {
 
     /// The controller dies and another starts on its store; streams break.
     pub(super) fn crash(&mut self) {
+        self.recording.clear();
         for (_, (_, stream)) in std::mem::take(&mut self.streams) {
             for server in &mut self.servers {
                 server.close_stream(self.now, stream);
             }
         }
         self.queue.clear();
-        self.core = Core::new((self.make)()).unwrap();
+        self.core = self.fresh_core();
         self.boot();
     }
 
     pub(super) fn input(&mut self, input: Input) {
+        let line = record::to_line(self.now, &input).unwrap();
         let outputs = self.core.step(self.now, input);
+        self.recording.push((line, format!("{outputs:?}")));
         for output in outputs {
             self.execute(output);
         }
@@ -307,6 +314,11 @@ impl Net {
     pub(super) fn run(&mut self, span: Span) {
         let until = self.now + span;
         while self.step(until) {}
+    }
+
+    /// A core as this net's controllers start with.
+    pub(super) fn fresh_core(&self) -> Core {
+        Core::new((self.make)()).unwrap()
     }
 
     /// Runs until the core says that everything is in place, at most `span`.

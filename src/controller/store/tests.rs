@@ -1,4 +1,5 @@
 //! What a store keeps, through commits, reopening and a second process.
+//! Stores: both backs, crashes, versions, locks.
 
 use super::*;
 use crate::id::SwitchId;

@@ -210,8 +210,9 @@ fn every_service_but_those_of_the_controller_works_without_allocating() {
     );
     loaded.insert("deliver", &[("dst", exact(2))], 0, ("send", &[("port", 2)]));
     loaded.insert("exact_table", &[("key", exact(5))], 0, ("result_counted", &[("value", 1)]));
-    // 18 is a digest and 19 a packet-in: those are messages, and messages are allocated.
-    let commands = (0..=24_u8).filter(|op| *op != 18 && *op != 19).map(|op| {
+    // 11 computes with 128 bits, for which the interpreter takes integers of any size; 18 is a digest and 19 a packet-in:
+    // those are messages, and messages are allocated.
+    let commands = (0..=24_u8).filter(|op| ![11, 18, 19].contains(op)).map(|op| {
         let mut bytes =
             vec![0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0x88, 0xb6, op, 3, 0, 5, 0, 0, 0, 5];
         bytes.resize(200, 0);

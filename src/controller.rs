@@ -8,6 +8,7 @@ pub mod config;
 pub mod core;
 pub mod messages;
 pub mod outcome;
+pub mod record;
 pub mod rollout;
 pub mod store;
 

@@ -9,8 +9,10 @@
 //! *go-back-N* (the receiver throws away what came early, the sender starts again at the gap).
 //!
 //! A time-out never repeats data by itself. Under strict priority a packet may wait for a very long time without being
-//! lost, so the sender sends a probe without payload in the wake of the data. The receiver answers with what it has,
-//! and only what is missing then is sent again.
+//! lost, so the sender sends a probe without payload in the wake of the data. The receiver answers with what it has, and
+//! only what is still missing after a wait is sent again. While anything is unacknowledged a sender is never silent for
+//! longer than its time-out: a longer silence means that nothing of the flow is in the network, and that is what makes an
+//! orderly flip safe under strict priority, where no bound on queueing delay exists.
 
 pub mod frame;
 pub mod nic;
@@ -45,7 +47,7 @@ pub struct Transport {
     pub ack_every: u32,
     /// How lost packets come back.
     pub recovery: Recovery,
-    /// Silence after which the sender probes; doubles while nothing answers.
+    /// Silence after which the sender probes, again and again (as the constant acknowledgement time-out of RoCE NICs).
     pub timeout: Span,
     /// How long a selective receiver waits before it calls an early packet the proof of a loss. A forced flip lets new
     /// packets overtake old ones; what comes within this time is late, not lost.
@@ -54,5 +56,3 @@ pub struct Transport {
 
 /// Largest window: the receiver's map of early packets has so many bits.
 pub const MAX_WINDOW: u32 = 512;
-/// A time-out doubles at most so often, so that a repaired path is found within 64 time-outs.
-pub const MAX_BACKOFF: u32 = 6;

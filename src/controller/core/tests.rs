@@ -4,8 +4,9 @@ mod device;
 mod net;
 
 use super::*;
-use crate::controller::store::Store as _;
-use crate::id::LinkId;
+use crate::controller::record;
+use crate::controller::store::RedbStore;
+use crate::id::{LinkId, NodeId};
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
 use crate::p4runtime::proto::p4::v1::update::Type;
@@ -217,9 +218,11 @@ fn what_a_lost_request_or_reply_did_is_found_by_reading_before_writing_again() {
     for fault in faults {
         let mut net = running();
         net.write_faults.push_back((LEAF, fault.clone()));
+        let updates = net.updates();
         net.input(Input::SetPolicy { policy: "second".into() });
         net.converge(Span::from_millis(5_000));
         net.assert_as_wanted();
+        assert_eq!(net.updates() - updates, 6, "{fault:?}: nothing is done twice");
         assert_eq!(net.seen(|e| matches!(e, Event::Refused { .. })), 0, "{fault:?}");
     }
 }
@@ -452,6 +455,147 @@ fn a_crash_between_any_two_steps_of_a_change_ends_on_the_stored_target() {
         steps += 1;
     }
     assert!(steps > 10, "only {steps} places to crash at");
+}
+
+#[test]
+fn a_controller_on_a_file_goes_on_where_the_killed_one_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let mut net = Net::new(fabric());
+    net.store = Box::new(RedbStore::open(&path).unwrap());
+    net.boot();
+    net.input(Input::SubmitJobs(vec![job(&fabric(), 0, &[0, 2, 4])]));
+    net.converge(SOON);
+    net.input(Input::SetPolicy { policy: "second".into() });
+    let goals = net.core.goals().clone();
+    // The file as the disk has it in the middle of the change; the killed process closes nothing.
+    let copy = dir.path().join("copy");
+    std::fs::copy(&path, &copy).unwrap();
+    net.store = Box::new(RedbStore::open(&copy).unwrap());
+    net.crash();
+    net.converge(SOON);
+    assert_eq!((net.core.goals(), net.core.generation()), (&goals, 2));
+    net.assert_as_wanted();
+}
+
+#[test]
+fn a_recording_replayed_gives_the_same_outputs() {
+    let mut net = running();
+    net.input(Input::SetPolicy { policy: "second".into() });
+    net.write_faults.push_back((LEAF, WriteFault::FailAfter(Code::Unavailable)));
+    net.converge(SOON);
+    net.restart(SwitchId(3));
+    net.check_labels = false;
+    net.converge(SOON);
+    let mut core = net.fresh_core();
+    for (line, outputs) in &net.recording {
+        let (at, input) = record::from_line(line).unwrap();
+        assert_eq!(&format!("{:?}", core.step(at, input)), outputs, "{line}");
+    }
+    assert!(net.recording.len() > 50);
+}
+
+/// The link between two switches, given by their numbers.
+fn between(topology: &Topology, from: u32, to: u32) -> LinkId {
+    let links = topology.out_links(NodeId(from)).iter().copied();
+    let mut links = links.filter(|link| topology.link(*link).to == NodeId(to));
+    links.next().unwrap()
+}
+
+/// Leaf 0 can reach leaf 1 only by way of leaf 2, then everything is whole again.
+fn after_a_detour() -> (Net, Label) {
+    let mut net = running();
+    let topology = fabric();
+    let dead = [between(&topology, 0, 3), between(&topology, 1, 4)];
+    for link in dead {
+        net.link(link, false);
+    }
+    net.converge(SOON);
+    let goal = net.core.goals()[&FlowId(0)].clone();
+    assert_eq!(goal.path.links.len(), 6, "host, leaf, spine, leaf, spine, leaf, host");
+    assert_eq!(net.walk(LEAF, goal.forward.label), Some(SwitchId(1)));
+    for link in dead {
+        net.link(link, true);
+    }
+    net.converge(SOON);
+    assert_ne!(net.core.goals()[&FlowId(0)].forward.label, goal.forward.label);
+    (net, goal.forward.label)
+}
+
+#[test]
+fn a_label_of_a_detour_is_removed_from_the_source_down_when_nothing_can_carry_it() {
+    let (mut net, label) = after_a_detour();
+    let key = crate::pipeline::entry_set::label_key(net.core.program(), label).unwrap();
+    let held = |net: &Net| {
+        let topology = fabric();
+        let switches = topology.switches();
+        switches.filter(|s| net.servers[s.index()].device().entities.contains_key(&key)).count()
+    };
+    let all = held(&net);
+    assert!(all >= 5, "{all}");
+    net.run(Span::from_millis(10_500));
+    assert_eq!(held(&net), all, "it rests for eleven seconds");
+    let until = net.now + Span::from_millis(6_000);
+    while net.step(until) {
+        for leaf in fabric().switches() {
+            let here = net.servers[leaf.index()].device().entities.contains_key(&key);
+            assert!(!here || net.walk(leaf, label).is_some(), "cut below switch {leaf}");
+        }
+    }
+    assert_eq!(held(&net), 0);
+    assert!(net.seen(|e| matches!(e, Event::LabelRemoved { label: l } if *l == label.0)) == 1);
+    net.converge(SOON);
+    net.assert_as_wanted();
+}
+
+#[test]
+fn a_label_whose_counters_still_run_stays() {
+    let (mut net, label) = after_a_detour();
+    for _ in 0..20 {
+        net.device(SwitchId(1)).packets += 1;
+        net.run(Span::from_millis(1_000));
+    }
+    assert_eq!(net.seen(|e| matches!(e, Event::LabelRemoved { .. })), 0);
+    assert_eq!(net.walk(LEAF, label), Some(SwitchId(1)));
+}
+
+#[test]
+fn a_crash_after_any_output_loses_nothing_that_was_acknowledged() {
+    let mut outputs = 0;
+    loop {
+        let mut net = Net::new(fabric());
+        net.boot();
+        net.converge(SOON);
+        net.cut = Some(outputs);
+        net.input(Input::SubmitJobs(vec![job(&fabric(), 0, &[0, 2, 4])]));
+        net.run(Span::from_millis(5));
+        let acknowledged = net.seen(|e| matches!(e, Event::JobAccepted { .. })) == 1;
+        let done = net.cut != Some(0);
+        net.crash();
+        net.converge(SOON);
+        net.assert_as_wanted();
+        let placed = net.core.goals().len();
+        assert!(placed == 3 || !acknowledged, "{placed} flows after a crash at output {outputs}");
+        if done {
+            break;
+        }
+        outputs += 1;
+    }
+    assert!(outputs > 15, "only {outputs} places to crash at");
+}
+
+#[test]
+fn an_election_epoch_is_never_used_twice_even_when_the_clock_goes_back() {
+    let mut net = running();
+    let epoch = |net: &Net| match net.store.load().unwrap()[0] {
+        Record::Epoch(epoch) => epoch,
+        ref other => panic!("{other:?}"),
+    };
+    let before = epoch(&net);
+    net.wall_ms -= 3_600_000;
+    net.crash();
+    assert_eq!(epoch(&net), before + 1);
+    net.converge(SOON);
 }
 
 #[test]

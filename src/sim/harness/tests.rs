@@ -28,6 +28,7 @@ fn seeds_with_faults_keep_every_invariant() {
     assert_eq!(broken, Vec::<u64>::new());
     assert!(outcomes.iter().map(|o| o.faults.len()).sum::<usize>() > 10, "no faults were drawn");
     assert!(outcomes.iter().all(|o| o.events > 1000));
+    println!("{} events", outcomes.iter().map(|o| o.events).sum::<u64>());
 }
 
 #[test]

@@ -29,9 +29,11 @@ pub struct Receiver {
     /// Bit `psn % MAX_WINDOW`: arrived early.
     early: [u64; (MAX_WINDOW / 64) as usize],
     early_count: u32,
-    last_early: Time,
-    /// When the gap counts as a loss.
+    /// One past the highest number that a probe says was sent.
+    probed: u64,
+    /// When the gap counts as a loss (selective).
     nak_at: Option<Time>,
+    /// The gap that was reported (go-back-N).
     nak_sent_for: Option<u64>,
     pending: Pending,
     advertised: u64,
@@ -114,11 +116,10 @@ impl Receiver {
         self.highest = self.highest.max(psn + 1);
         self.expected += 1;
         self.nak_sent_for = None;
-        if self.early_count > 0 {
-            self.absorb(transport);
-        } else {
-            self.nak_at = None;
-        }
+        self.absorb();
+        // Progress shows that the path of what is missing is alive: it may wait in a queue, so the wait starts again.
+        self.nak_at = None;
+        self.suspect(now, transport);
         Arrival::InOrder
     }
 
@@ -142,44 +143,57 @@ impl Receiver {
                 let (word, bit) = Self::bit(psn);
                 self.early[word] |= bit;
                 self.early_count += 1;
-                self.last_early = now;
-                if self.nak_at.is_none() && self.nak_sent_for != Some(self.expected) {
-                    self.nak_at = Some(now + transport.reorder_wait);
-                }
+                self.suspect(now, transport);
                 Arrival::Early
             }
         }
     }
 
     /// Takes over what came early and now is in order.
-    fn absorb(&mut self, transport: &Transport) {
+    fn absorb(&mut self) {
+        if self.early_count == 0 {
+            return;
+        }
         while self.early_count > 0 && self.has_early(self.expected) {
             let (word, bit) = Self::bit(self.expected);
             self.early[word] &= !bit;
             self.early_count -= 1;
             self.expected += 1;
         }
-        // The next gap, if any, is at most as old as the packet that came last.
-        self.nak_at = (self.early_count > 0).then(|| self.last_early + transport.reorder_wait);
         self.ask(Pending::Ack);
     }
 
-    /// A probe arrived; `high` is the first number that the sender never sent.
-    pub fn probe(&mut self, high: u64) {
-        self.ask(Pending::Answer(high));
+    /// If something is known to have been sent and is not here, waits for it from now on.
+    fn suspect(&mut self, now: Time, transport: &Transport) {
+        if transport.recovery == Recovery::Selective
+            && self.nak_at.is_none()
+            && self.expected < self.highest.max(self.probed)
+        {
+            self.nak_at = Some(now + transport.reorder_wait);
+        }
     }
 
-    /// The wait for late packets is over. Returns whether a NAK is to go out.
+    /// A probe arrived; `high` is the first number that the sender never sent. Go-back-N answers at once with what is
+    /// missing; a selective receiver says how far it is and waits for what may only be late.
+    pub fn probe(&mut self, now: Time, high: u64, transport: &Transport) {
+        match transport.recovery {
+            Recovery::GoBackN => self.ask(Pending::Answer(high)),
+            Recovery::Selective => {
+                self.probed = self.probed.max(high);
+                self.suspect(now, transport);
+                self.ask(Pending::Ack);
+            }
+        }
+    }
+
+    /// The wait for late packets is over. Returns whether a NAK is to go out. If the repetition is lost too, the next
+    /// packet or probe starts another wait.
     pub fn expire(&mut self, now: Time) -> bool {
         match self.nak_at {
             Some(at) if at <= now => {}
             _ => return false,
         }
         self.nak_at = None;
-        if self.nak_sent_for == Some(self.expected) {
-            return false;
-        }
-        self.nak_sent_for = Some(self.expected);
         self.ask(Pending::Nak);
         true
     }
@@ -209,7 +223,7 @@ impl Receiver {
             Pending::Nothing => return None,
             Pending::Ack => Kind::Ack { credit: low },
             Pending::Nak => {
-                let gap_end = self.gap_end(self.highest) as u32;
+                let gap_end = self.gap_end(self.highest.max(self.probed)) as u32;
                 Kind::Nak { credit: low, gap_end, answer: false }
             }
             Pending::Answer(high) => {
@@ -256,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_stays_is_reported_once_with_both_ends() {
+    fn a_gap_that_stays_is_reported_with_both_ends() {
         let (mut receiver, transport) = (Receiver::default(), transport(Recovery::Selective));
         receiver.data(Time(0), 0, false, &transport);
         receiver.data(Time(1), 3, false, &transport);
@@ -265,11 +279,12 @@ mod tests {
         let wanted = Kind::Nak { credit: 40, gap_end: 3, answer: false };
         assert_eq!(receiver.answer(40), Some((wanted, 1)));
         receiver.data(Time(12), 6, false, &transport);
-        assert_eq!((receiver.nak_at(), receiver.has_pending()), (None, false));
+        assert_eq!((receiver.nak_at(), receiver.has_pending()), (Some(Time(22)), false));
         receiver.data(Time(20), 1, false, &transport);
+        assert_eq!(receiver.nak_at(), Some(Time(30)), "progress starts the wait again");
         receiver.data(Time(21), 2, false, &transport);
         assert_eq!(receiver.expected(), 4, "the early 3 is taken over");
-        assert_eq!(receiver.nak_at(), Some(Time(22)), "4 is missing since 6 came");
+        assert_eq!(receiver.nak_at(), Some(Time(31)), "4 is missing");
     }
 
     #[test]
@@ -285,10 +300,24 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_is_answered_with_what_is_missing() {
+    fn a_probe_is_answered_and_what_is_missing_is_asked_for_after_the_wait() {
         let (mut receiver, transport) = (Receiver::default(), transport(Recovery::Selective));
         receiver.data(Time(0), 0, false, &transport);
-        receiver.probe(7);
+        receiver.probe(Time(5), 7, &transport);
+        assert_eq!(receiver.answer(9), Some((Kind::Ack { credit: 9 }, 1)));
+        receiver.probe(Time(9), 7, &transport);
+        assert!(!receiver.expire(Time(14)) && receiver.expire(Time(15)));
+        let wanted = Kind::Nak { credit: 9, gap_end: 7, answer: false };
+        assert_eq!(receiver.answer(9), Some((wanted, 1)));
+        receiver.probe(Time(20), 7, &transport);
+        assert!(receiver.expire(Time(30)), "a repetition that is lost too is asked for again");
+    }
+
+    #[test]
+    fn go_back_n_answers_a_probe_at_once() {
+        let (mut receiver, transport) = (Receiver::default(), transport(Recovery::GoBackN));
+        receiver.data(Time(0), 0, false, &transport);
+        receiver.probe(Time(5), 7, &transport);
         let wanted = Kind::Nak { credit: 9, gap_end: 7, answer: true };
         assert_eq!(receiver.answer(9), Some((wanted, 1)));
     }

@@ -3,8 +3,8 @@
 //! In: how far the ring allows, acknowledgements. Out: which packet goes next, when silence becomes suspicious. Must not
 //! know bytes, links, or time beyond the `now` it is given.
 
-use super::{MAX_BACKOFF, Recovery, Transport};
-use crate::time::{Span, Time};
+use super::{Recovery, Transport};
+use crate::time::Time;
 use std::collections::{BTreeSet, VecDeque};
 
 /// What goes out next.
@@ -32,7 +32,6 @@ pub struct Sender {
     rewound: u64,
     probe: bool,
     repeated_since_probe: bool,
-    backoff: u32,
     deadline: Option<Time>,
     stopped: bool,
     repeats: u64,
@@ -154,7 +153,6 @@ impl Sender {
         }
         self.acked = expected;
         self.next = self.next.max(expected);
-        self.backoff = 0;
         self.probe = false;
         if !self.repeated.is_empty() {
             self.repeated = self.repeated.split_off(&expected);
@@ -181,7 +179,6 @@ impl Sender {
             return;
         }
         let gap_end = gap_end.min(self.high);
-        self.backoff = 0;
         if expected < self.high && !self.stopped {
             self.deadline = Some(now + transport.timeout);
         }
@@ -214,8 +211,7 @@ impl Sender {
             _ => return false,
         }
         self.timeouts += 1;
-        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
-        self.deadline = Some(now + Span(transport.timeout.0 << self.backoff));
+        self.deadline = Some(now + transport.timeout);
         self.probe = true;
         true
     }
@@ -224,6 +220,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Span;
 
     fn transport(recovery: Recovery) -> Transport {
         Transport {
@@ -284,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_probes_and_backs_off_and_never_repeats_data_by_itself() {
+    fn a_time_out_probes_and_never_repeats_data_by_itself() {
         let (mut sender, transport) = open(Recovery::Selective);
         take(&mut sender, &transport);
         assert!(!sender.expire(Time(99), &transport));
         assert!(sender.expire(Time(100), &transport));
         assert_eq!(take(&mut sender, &transport), vec![Transmit::Probe(4)]);
-        assert_eq!(sender.deadline(), Some(Time(300)));
+        assert_eq!(sender.deadline(), Some(Time(200)));
         sender.missing(Time(120), (1, 4), true, &transport);
         assert_eq!(take(&mut sender, &transport), data(1..4));
         sender.acknowledge(Time(130), 4, 100, &transport);

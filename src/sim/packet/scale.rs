@@ -27,8 +27,11 @@ pub const RING_BUFFER_BYTES: u64 = 4 << 20;
 const SLICES_PER_BUFFER: u64 = 8;
 /// Fewest packets of a ring buffer: four windows, so that the transport and not the buffer covers the path's latency.
 const RING_BUFFER_FLOOR: u64 = 4 * WINDOW_FLOOR;
-/// Time without an answer before a sender probes, at least; see also [`Scale::transport`].
-const TIMEOUT_FLOOR: Span = Span::from_millis(50);
+/// Time without an answer before a sender probes, at least; RoCE NICs are set to some milliseconds.
+const TIMEOUT_FLOOR: Span = Span::from_millis(2);
+/// Time-outs that a packet may be late behind its successors before it counts as lost, and the least time.
+const REORDER_TIMEOUTS: u64 = 32;
+const REORDER_FLOOR: Span = Span::from_millis(100);
 
 /// What the scale is chosen from.
 #[derive(Clone, Copy, Debug)]
@@ -141,14 +144,15 @@ impl Scale {
         let product = self.slowest.0 as f64 / 8.0 * self.round_trip.as_secs_f64();
         let packets = (product / f64::from(self.payload)).ceil() as u64;
         let window = packets.clamp(WINDOW_FLOOR, u64::from(MAX_WINDOW) / 2) as u32;
-        let wait = Span(TIMEOUT_FLOOR.0.max(4 * u64::from(window) * self.slowest_packet_time().0));
+        let windows = Span(4 * u64::from(window) * self.slowest_packet_time().0);
+        let timeout = TIMEOUT_FLOOR.max(windows);
         Transport {
             payload: self.payload,
             window,
             ack_every: window / 4,
             recovery,
-            timeout: wait,
-            reorder_wait: wait,
+            timeout,
+            reorder_wait: REORDER_FLOOR.max(Span(REORDER_TIMEOUTS * timeout.0)),
         }
     }
 

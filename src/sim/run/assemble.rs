@@ -111,6 +111,8 @@ const MAX_QUEUE_PACKETS: u32 = 16_384;
 /// BMv2's queue length, the least used.
 const MIN_QUEUE_PACKETS: u32 = 64;
 
+/// A change waits for a pause of its flow: iterations of large models last seconds at 25 Gb/s, and each has one.
+const FLIP_DEADLINE: Span = Span::from_millis(10_000);
 /// Registers of the committed program (p4/README.md), and two telemetry intervals of the default length.
 const SLOTS: Sizes = Sizes { source: 4096, sink: 4096, quarantine: Span::from_millis(200) };
 
@@ -147,12 +149,14 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
     let net = Net::new(&setup, switches)?;
     let shuffle: Vec<Arc<Shuffle>> = spec.policies.iter().cloned().map(Shuffle::new).collect();
     let device_ids: Vec<u64> = topology.switches().map(device_id).collect();
+    let mut settings = Settings::new("sim", scale.slowest_packet_time());
+    settings.flip_gap = settings.flip_gap.max(Span(transport.timeout.0 / 4 * 5));
     let core = Core::new(Config {
         topology: topology.clone(),
         device_ids: device_ids.clone(),
         artifacts: spec.artifacts.clone(),
         program: program.clone(),
-        settings: Settings::new("sim", scale.slowest_packet_time()),
+        settings,
         slots: SLOTS,
         policies: shuffle.iter().map(|policy| policy.clone() as _).collect(),
         policy: spec.policy.to_owned(),
@@ -160,7 +164,7 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         seed,
         force_pipeline: false,
         takeover: false,
-        limits: Limits::default(),
+        limits: Limits { flip_deadline: FLIP_DEADLINE, ..Limits::default() },
     })?;
     let facts = Facts { counters: Counters::resolve(&index)?, scale, seed, device_ids };
     Ok(Assembly {

@@ -155,7 +155,7 @@ fn a_thousand_orderly_changes_lose_and_reorder_nothing() {
         flows(&scenario.topology, &scenario.jobs).is_ok_and(|flows| flows.len() >= 16)
     };
     let mut seeds = (0..1000).filter(many);
-    for (recovery, moves) in [(Recovery::Selective, 40), (Recovery::GoBackN, 30)] {
+    for (recovery, moves) in [(Recovery::Selective, 55), (Recovery::GoBackN, 45)] {
         let scenario = restless(seeds.next().expect("a scenario with many flows"), moves);
         let options = Options { recovery, ..Options::default() };
         let spec = RunSpec { options, ..spec(&scenario, WireKind::Direct) };

@@ -4,7 +4,8 @@ use super::device::FakeDevice;
 use crate::controller::config::{Artifacts, Config, Limits, Planning};
 use crate::controller::core::Core;
 use crate::controller::messages::{Event, Input, Output, RequestId, StreamNo};
-use crate::controller::store::{MemoryStore, Store as _};
+use crate::controller::record;
+use crate::controller::store::{MemoryStore, Store};
 use crate::id::{LinkId, SwitchId};
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
@@ -68,13 +69,18 @@ enum Step {
 
 pub(super) struct Net {
     pub(super) core: Core,
-    pub(super) store: MemoryStore,
+    pub(super) store: Box<dyn Store>,
+    /// Every input, as recorded, and every output, as text.
+    pub(super) recording: Vec<(String, String)>,
     pub(super) now: Time,
+    pub(super) wall_ms: u64,
     pub(super) servers: Vec<Server<FakeDevice>>,
     pub(super) events: Vec<Event>,
     pub(super) calls: BTreeMap<&'static str, usize>,
     pub(super) dead: BTreeSet<SwitchId>,
     pub(super) write_faults: VecDeque<(SwitchId, WriteFault)>,
+    /// The controller dies after so many further outputs.
+    pub(super) cut: Option<usize>,
     /// Largest number of updates in one Write.
     pub(super) largest: usize,
     /// Check `LabelsInstalled` after every step; off while a restarted switch is repaired.
@@ -155,13 +161,16 @@ impl Net {
         let servers = (1..=topology.switch_count() as u64).map(server).collect();
         Self {
             core: Core::new(make()).unwrap(),
-            store: MemoryStore::new(),
+            store: Box::new(MemoryStore::new()),
+            recording: Vec::new(),
             now: Time::ZERO,
+            wall_ms: 1_700_000_000_000,
             servers,
             events: Vec::new(),
             calls: BTreeMap::new(),
             dead: BTreeSet::new(),
             write_faults: VecDeque::new(),
+            cut: None,
             largest: 0,
             check_labels: true,
             program: program.clone(),
@@ -175,24 +184,36 @@ impl Net {
 
     pub(super) fn boot(&mut self) {
         let stored = self.store.load().unwrap();
-        self.input(Input::Boot { stored, wall_ms: 1_700_000_000_000 });
+        self.input(Input::Boot { stored, wall_ms: self.wall_ms });
     }
 
     /// The controller dies and another starts on its store; streams break.
     pub(super) fn crash(&mut self) {
+        self.recording.clear();
+        self.cut = None;
         for (_, (_, stream)) in std::mem::take(&mut self.streams) {
             for server in &mut self.servers {
                 server.close_stream(self.now, stream);
             }
         }
         self.queue.clear();
-        self.core = Core::new((self.make)()).unwrap();
+        self.core = self.fresh_core();
         self.boot();
     }
 
     pub(super) fn input(&mut self, input: Input) {
+        if self.cut == Some(0) {
+            return;
+        }
+        let line = record::to_line(self.now, &input).unwrap();
         let outputs = self.core.step(self.now, input);
+        self.recording.push((line, format!("{outputs:?}")));
         for output in outputs {
+            match &mut self.cut {
+                Some(0) => return,
+                Some(left) => *left -= 1,
+                None => {}
+            }
             self.execute(output);
         }
     }
@@ -307,6 +328,11 @@ impl Net {
     pub(super) fn run(&mut self, span: Span) {
         let until = self.now + span;
         while self.step(until) {}
+    }
+
+    /// A core as this net's controllers start with.
+    pub(super) fn fresh_core(&self) -> Core {
+        Core::new((self.make)()).unwrap()
     }
 
     /// Runs until the core says that everything is in place, at most `span`.

@@ -30,8 +30,8 @@ impl<F: Forwarder> Net<F> {
             return;
         }
         state.sender_lined_up = true;
-        let host = state.src;
-        self.hosts[host as usize].nic.line_up_data(flow);
+        let (host, class) = (state.src, state.class);
+        self.hosts[host as usize].nic.line_up_data(flow, class);
         self.pump(queue, now, host);
     }
 
@@ -127,7 +127,7 @@ impl<F: Forwarder> Net<F> {
         };
         if state.sender.ready(&transport) {
             state.sender_lined_up = true;
-            self.hosts[state.src as usize].nic.line_up_data(flow);
+            self.hosts[state.src as usize].nic.line_up_data(flow, state.class);
         }
         self.watch_sender(queue, flow);
         self.offer_room(flow);
@@ -236,10 +236,12 @@ impl<F: Forwarder> Net<F> {
             Kind::Data => self.receive_data(queue, now, flow, &frame),
             Kind::Probe => {
                 self.traffic.control_delivered += 1;
+                let transport = self.transport;
                 let receiver = &mut self.flows[flow as usize].receiver;
                 let high = unwrap_near(frame.psn, 24, receiver.expected());
-                receiver.probe(high);
+                receiver.probe(now, high, &transport);
                 self.acknowledge(queue, now, flow);
+                self.watch_receiver(queue, flow);
             }
             Kind::Ack { credit } => self.receive_ack(queue, now, flow, (&frame, credit, None)),
             Kind::Nak { credit, gap_end, answer } => {

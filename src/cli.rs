@@ -9,6 +9,7 @@
 use clap::{Parser, Subcommand};
 use std::io::Write;
 
+pub mod demo;
 pub mod exit;
 pub mod plan;
 pub mod simtest;
@@ -47,6 +48,8 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 a check said no.";
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run several jobs on an embedded leaf-spine fabric of P4 switches and compare policies.
+    Demo(demo::Args),
     /// Plan a scenario offline: paths, queues, bounds and the gap to them.
     Plan(plan::Args),
     /// Run the controller against embedded switches with faults, and check invariants after every event.
@@ -86,6 +89,7 @@ pub fn main() -> std::process::ExitCode {
 /// Whatever the command reports, with the chain of causes.
 pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match command {
+        Command::Demo(args) => demo::run(&args, out),
         Command::Plan(args) => plan::run(&args, out),
         Command::Simtest(args) => simtest::run(&args, out),
     }

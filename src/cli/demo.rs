@@ -25,9 +25,9 @@ pub struct Args {
     /// Scenario file (TOML); the built-in default scenario otherwise.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
-    /// Draws placement, start phases, jitter and faults.
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    /// Draws placement, start phases, jitter and faults; the scenario file's own, or 0, by default.
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// Policies to compare, in this order; all of them by default.
     #[arg(long = "policy", value_name = "NAME")]
     pub policies: Vec<String>,
@@ -82,10 +82,10 @@ impl From<Goal> for Objective {
 const P4INFO: &str = include_str!("../../p4/build/ringpath.p4info.txtpb");
 const DEVICE_CONFIG: &[u8] = include_bytes!("../../p4/build/ringpath.json");
 
-/// Evaluations that a plan may cost: about two seconds of search on the default scenario.
-const MAX_EVALUATIONS: u64 = 6_000;
-/// Start phases assumed while planning; judging draws its own.
-const PLANNING_PHASES: u32 = 4;
+/// Evaluations that a plan may cost: one to two seconds of search on the default scenario.
+const MAX_EVALUATIONS: u64 = 20_000;
+/// Start phases assumed while planning; judging draws its own. Fewer let the search fit its plan to the phases.
+const PLANNING_PHASES: u32 = 8;
 
 /// Runs the comparison.
 ///
@@ -93,12 +93,14 @@ const PLANNING_PHASES: u32 = 4;
 /// An unreadable scenario, an unknown policy, a run that broke off (the chain names the policy and, for a wire, the switch).
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let scenario = match &args.scenario {
-        Some(path) => read(path, args.seed).with_context(|| format!("cannot use scenario {}", path.display()))?,
-        None => default_scenario(args.seed).context("the built-in scenario")?,
+        Some(path) => read(path, args.seed)
+            .with_context(|| format!("cannot use scenario {}", path.display()))?,
+        None => default_scenario(args.seed.unwrap_or(0)).context("the built-in scenario")?,
     };
     let names = policy_names(args)?;
     let artifacts = artifacts()?;
-    let shared: Vec<SharedPolicy> = policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
+    let shared: Vec<SharedPolicy> =
+        policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
     let spec = |policy| RunSpec {
         scenario: &scenario,
         policies: &shared,
@@ -109,7 +111,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             Reach::Direct => WireKind::Direct,
         },
         planning: planning(args.objective, &scenario),
-        options: Options::default(),
+        // A departure only frees capacity, and a plan made anew for the rest moves flows in the middle of their steps
+        // without knowing how far the remaining jobs are (docs/scheduling, "When plans are made").
+        options: Options { report_finished: false, ..Options::default() },
     };
     let progress = progress(names.len());
     let results: Vec<anyhow::Result<RunResult>> = names
@@ -140,8 +144,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// # Errors
 /// If the committed P4Info cannot be read, which the tests exclude.
 pub fn artifacts() -> anyhow::Result<Artifacts> {
-    let p4info = crate::p4runtime::p4info::parse(P4INFO).context("the built-in p4info")?;
-    Ok(Artifacts { p4info, device_config: bytes::Bytes::from_static(DEVICE_CONFIG) })
+    let index =
+        crate::p4runtime::p4info::Index::from_text(P4INFO).context("the built-in p4info")?;
+    Ok(Artifacts {
+        p4info: index.info().clone(),
+        device_config: bytes::Bytes::from_static(DEVICE_CONFIG),
+    })
 }
 
 fn policy_names(args: &Args) -> anyhow::Result<Vec<&'static str>> {
@@ -152,7 +160,10 @@ fn policy_names(args: &Args) -> anyhow::Result<Vec<&'static str>> {
         .iter()
         .map(|name| {
             policy::by_name(name).map(crate::solver::Policy::name).ok_or_else(|| {
-                exit::usage(format!("no policy is called '{name}'; choose from {}", policy::names().join(", ")))
+                exit::usage(format!(
+                    "no policy is called '{name}'; choose from {}",
+                    policy::names().join(", ")
+                ))
             })
         })
         .collect()
@@ -170,7 +181,9 @@ fn planning(goal: Goal, scenario: &Scenario) -> Planning {
 
 fn progress(policies: usize) -> ProgressBar {
     let bar = ProgressBar::new(policies as u64);
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} policies, {elapsed}: {msg}") {
+    if let Ok(style) =
+        ProgressStyle::with_template("{spinner} {pos}/{len} policies, {elapsed}: {msg}")
+    {
         bar.set_style(style);
     }
     bar.set_message("building the fabric");
@@ -200,7 +213,8 @@ fn report(scenario: &Scenario, results: &[RunResult], alone: BTreeMap<String, f6
 fn utilisation_alone(scenario: &Scenario, alone: &BTreeMap<String, f64>) -> f64 {
     let (mut busy, mut total) = (0.0, 0.0);
     for job in &scenario.jobs {
-        let weight = job.ranks.len() as f64 * f64::from(job.gpus_per_rank) * f64::from(job.iterations);
+        let weight =
+            job.ranks.len() as f64 * f64::from(job.gpus_per_rank) * f64::from(job.iterations);
         let compute = job.compute.as_secs_f64();
         let comm = alone.get(&job.name).copied().unwrap_or_default() / 1e3;
         let hidden = (job.overlap * compute).min(comm);

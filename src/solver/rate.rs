@@ -17,6 +17,7 @@
 //! that mixes queues within a ring.
 
 use super::instance::{Choice, Instance, QUEUES};
+use std::collections::BinaryHeap;
 
 mod reference;
 #[cfg(test)]
@@ -178,6 +179,30 @@ impl LinkState {
     }
 }
 
+/// With more units than this in one queue the heap pays for itself.
+const MANY_UNITS: usize = 12;
+
+/// A link by its share; the least share is the greatest, as [`BinaryHeap`] wants it. Equal shares: lowest link first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Least {
+    share: f64,
+    link: u32,
+}
+
+impl Eq for Least {}
+
+impl Ord for Least {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        other.share.total_cmp(&self.share).then(other.link.cmp(&self.link))
+    }
+}
+
+impl PartialOrd for Least {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     share: f64,
@@ -274,6 +299,9 @@ impl RateModel {
         while let Some(&last) = self.waiting.last() {
             let queue = queue_of(last);
             let from = self.waiting.partition_point(|&unit| queue_of(unit) < queue);
+            if self.waiting.len() - from > MANY_UNITS {
+                self.fill_by_link(layout, queue, from, rates);
+            }
             while self.waiting.len() > from {
                 self.standing.clear();
                 let mut least = f64::INFINITY;
@@ -301,6 +329,41 @@ impl RateModel {
                     }
                 }
                 self.waiting.truncate(keep);
+            }
+        }
+    }
+
+    /// One queue with many units: links by share in a heap, so that each settled unit costs its own links only. Shares
+    /// never fall while units are settled at the least one, so an outdated entry is found when it comes up.
+    fn fill_by_link(&mut self, layout: &Layout, queue: u8, from: usize, rates: &mut [f64]) {
+        let units = self.waiting.split_off(from);
+        let mut users: Vec<(u32, u32)> = Vec::new();
+        for &unit in &units {
+            users.extend(layout.demands(unit as usize).iter().map(|demand| (demand.link, unit)));
+        }
+        users.sort_unstable();
+        let level = usize::from(queue);
+        let share = |state: &LinkState| state.residual.max(0.0) / f64::from(state.counts[level]);
+        let mut heap: BinaryHeap<Least> = users
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|chunk| Least { share: share(&self.links[chunk[0].0 as usize]), link: chunk[0].0 })
+            .collect();
+        let mut settled = vec![false; layout.len()];
+        while let Some(least) = heap.pop() {
+            let state = &self.links[least.link as usize];
+            if state.counts[level] == 0 {
+                continue;
+            }
+            let now = share(state);
+            if now > least.share * (1.0 + SAME) {
+                heap.push(Least { share: now, link: least.link });
+                continue;
+            }
+            let first = users.partition_point(|&(link, _)| link < least.link);
+            for &(_, unit) in users[first..].iter().take_while(|&&(link, _)| link == least.link) {
+                if !std::mem::replace(&mut settled[unit as usize], true) {
+                    self.settle(layout, unit, now, rates);
+                }
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::switch::{
     expr::wide,
     parse::StateNo,
     phv::{FieldRef, Phv, mask},
-    program::{Input, Node, Program, TableNo},
+    program::{Input, Node, Program, Table, TableNo},
     state::{Facts, Lookup, State},
 };
 use headers::Headers;
@@ -300,6 +300,12 @@ impl<'a, S: State> Machine<'a, S> {
     fn apply(&mut self, number: TableNo) -> Option<Node> {
         let program = self.program;
         let table = &program.tables[number.index()];
+        if let (Some(position), Some(default)) = (table.fixed, &table.default) {
+            let params = program.layout.params as usize;
+            let data = &default.run.data;
+            self.packet.phv.slots[params..params + data.len()].copy_from_slice(data);
+            return self.branch(table, false, Some(position.into()));
+        }
         let Packet { phv, key, bytes, payload, buffer, .. } = &mut *self.packet;
         let key = &mut key[..table.key.limbs];
         key.fill(0);
@@ -333,10 +339,16 @@ impl<'a, S: State> Machine<'a, S> {
             self.packet.phv.set(target, color.into());
         }
         let action = outcome.action.map(usize::from).filter(|a| *a < table.actions.len());
+        self.branch(table, outcome.hit, action)
+    }
+
+    /// Runs the action at that position of the table and gives the next step.
+    fn branch(&mut self, table: &Table, hit: bool, action: Option<usize>) -> Option<Node> {
+        let program = self.program;
         if let Some(action) = action {
             self.code(program.actions[table.actions[action].index()].entry);
         }
-        let branch = if outcome.hit { table.next_hit } else { table.next_miss };
+        let branch = if hit { table.next_hit } else { table.next_miss };
         match (branch, action) {
             (Some(next), _) => next,
             (None, Some(action)) => table.next.get(action).copied().flatten(),

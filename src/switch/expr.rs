@@ -7,6 +7,7 @@
 //! evaluated by [`wide::evaluate`], slow and obviously right. A test compares the two on random trees.
 
 pub mod compile;
+mod range;
 pub mod wide;
 
 use crate::switch::phv::{FieldRef, HeaderNo, StackNo, UnionNo, UnionStackNo};
@@ -163,3 +164,6 @@ impl Expr {
         Expr::Const(BigInt::from(n))
     }
 }
+
+#[cfg(test)]
+mod tests;

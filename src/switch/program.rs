@@ -226,6 +226,9 @@ pub struct Table {
     pub idle_timeout: bool,
     /// The program's default entry.
     pub default: Option<DefaultEntry>,
+    /// Position of the action that every application runs, with the default entry's data: a keyless table whose default
+    /// is constant, which is what compilers make of statements between tables. The state is not asked.
+    pub fixed: Option<u16>,
     /// Entries of the program; `Some` (even if empty) makes the table immutable.
     pub const_entries: Option<Vec<ConstEntry>>,
     /// Successor after a hit or a miss, where the program branches on it.

@@ -297,6 +297,7 @@ mod tests {
 
     fn tests_table(constants: Vec<program::ConstEntry>) -> program::Table {
         program::Table {
+            fixed: None,
             name: String::new(),
             pipeline: 0,
             key: program::Key::default(),

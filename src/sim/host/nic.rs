@@ -1,15 +1,23 @@
-//! One network interface: acknowledgements first, then the flows in turn, one packet each.
+//! One network interface: acknowledgements first, then the queues of the plan from the highest down, and within a queue
+//! the flows in turn, one packet each.
 //!
-//! In: which flows have something to say. Out: whose turn it is. Must not know what they say: a packet is made when its
+//! A NIC serves traffic classes as a switch port serves queues (802.1Qaz strict priority; Crux sets the class with
+//! `ibv_modify_qp`), so the host link shares its rate by the same rule as every other link.
+//!
+//! In: which flows have something to say, and in which queue. Out: whose turn it is. Must not know what they say: a packet is made when its
 //! transmission starts, so it carries the newest state and nothing is copied twice.
 
 use std::collections::VecDeque;
+
+/// Queues of an interface, as of a switch port.
+pub const QUEUES: usize = 8;
 
 /// Turns of the flows of one host. Bounded: a flow stands at most once in each line.
 #[derive(Clone, Debug, Default)]
 pub struct Nic {
     control: VecDeque<u32>,
-    data: VecDeque<u32>,
+    /// One line per queue; larger is served first.
+    data: [VecDeque<u32>; QUEUES],
     /// A packet is on its way out.
     pub busy: bool,
 }
@@ -29,9 +37,9 @@ impl Nic {
         self.control.push_back(flow);
     }
 
-    /// Lines a flow's sender up; the caller keeps the flag that it stands there.
-    pub fn line_up_data(&mut self, flow: u32) {
-        self.data.push_back(flow);
+    /// Lines a flow's sender up in a queue (beyond the last: the last); the caller keeps the flag that it stands there.
+    pub fn line_up_data(&mut self, flow: u32, queue: u8) {
+        self.data[usize::from(queue).min(QUEUES - 1)].push_back(flow);
     }
 
     /// Who is next.
@@ -39,7 +47,7 @@ impl Nic {
         if let Some(flow) = self.control.pop_front() {
             return Some(Turn::Control(flow));
         }
-        self.data.pop_front().map(Turn::Data)
+        self.data.iter_mut().rev().find_map(VecDeque::pop_front).map(Turn::Data)
     }
 }
 
@@ -50,14 +58,25 @@ mod tests {
     #[test]
     fn acknowledgements_go_first_and_flows_take_turns() {
         let mut nic = Nic::default();
-        nic.line_up_data(1);
-        nic.line_up_data(2);
+        nic.line_up_data(1, 0);
+        nic.line_up_data(2, 0);
         nic.line_up_control(9);
         assert_eq!(nic.turn(), Some(Turn::Control(9)));
         assert_eq!(nic.turn(), Some(Turn::Data(1)));
-        nic.line_up_data(1);
+        nic.line_up_data(1, 0);
         assert_eq!(nic.turn(), Some(Turn::Data(2)));
         assert_eq!(nic.turn(), Some(Turn::Data(1)));
         assert_eq!(nic.turn(), None);
+    }
+
+    #[test]
+    fn a_higher_queue_goes_first_and_an_unknown_one_counts_as_the_highest() {
+        let mut nic = Nic::default();
+        nic.line_up_data(1, 0);
+        nic.line_up_data(2, 5);
+        nic.line_up_data(3, 200);
+        assert_eq!(nic.turn(), Some(Turn::Data(3)));
+        assert_eq!(nic.turn(), Some(Turn::Data(2)));
+        assert_eq!(nic.turn(), Some(Turn::Data(1)));
     }
 }

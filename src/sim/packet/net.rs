@@ -81,6 +81,8 @@ struct FlowState {
     base: u64,
     end: u64,
     /// Stands in line at its host.
+    /// Queue at the sending interface.
+    class: u8,
     sender_lined_up: bool,
     receiver_lined_up: bool,
     sender_timer: bool,

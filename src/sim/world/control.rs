@@ -268,6 +268,14 @@ impl<W: Wire> World<W> {
         Ok(())
     }
 
+    /// Hosts sort their data into the plan's queues, as an agent with a traffic-class policy does. A packet is made when
+    /// its transmission starts, so a change here never reorders a flow.
+    fn set_host_classes(&mut self) {
+        for (&flow, goal) in self.core.goals() {
+            self.net.set_class(flow, goal.forward.queue);
+        }
+    }
+
     fn notice(&mut self, now: Time, notice: Notice) -> Result<(), WorldError> {
         match &notice {
             Notice::JobAccepted { job, generation } => self.accepted(*job, *generation),
@@ -277,6 +285,7 @@ impl<W: Wire> World<W> {
                 return Err(WorldError::JobRefused { job, reason: reason.clone() });
             }
             Notice::Installed { generation } => self.installed(now, *generation),
+            Notice::Planned { .. } => self.set_host_classes(),
             Notice::FlipForced { .. } => self.counts.forced += 1,
             _ => {}
         }

@@ -35,7 +35,11 @@ mod tests;
 pub const LANES: usize = 8;
 
 /// Evaluations of one lane between two exchanges.
-const ROUND: u64 = 100;
+const ROUND: u64 = 50;
+
+/// Rounds from warm to cold; then the search warms up again. A deadline may end the search at any time, so one long
+/// cooling over the whole budget would often be cut while still warm.
+const CYCLE: u64 = 12;
 
 /// See the module.
 pub struct Joint;
@@ -71,6 +75,9 @@ pub struct Found {
 /// Searches until the budget is used or `stop` says so. Always returns at least the best start.
 #[must_use]
 pub fn search(instance: &Instance, effort: &Effort<'_>) -> Found {
+    if instance.rings.len() > SIMULATED_RINGS_MAX {
+        return unsimulated(instance, effort);
+    }
     let yardstick = Yardstick::new(instance, effort);
     let mut pool = starts::simulated(instance, effort, &yardstick);
     let mut evaluations = pool.len() as u64;
@@ -90,7 +97,7 @@ pub fn search(instance: &Instance, effort: &Effort<'_>) -> Found {
         if (effort.stop)() {
             break;
         }
-        let progress = round as f64 / rounds as f64;
+        let progress = (round % CYCLE) as f64 / rounds.min(CYCLE) as f64;
         lanes.par_iter_mut().for_each(|lane| lane.search(ROUND, progress, effort.stop));
         evaluations += ROUND * LANES as u64;
         for lane in &lanes {
@@ -101,6 +108,22 @@ pub fn search(instance: &Instance, effort: &Effort<'_>) -> Found {
         exchange(&mut lanes, &best);
     }
     best.found(evaluations)
+}
+
+/// Rings above which one simulation takes longer than a planning budget. Such cases get the best start by the mean-field
+/// estimate and no search.
+const SIMULATED_RINGS_MAX: usize = 256;
+
+/// The best start by the estimate; its score is the estimate.
+fn unsimulated(instance: &Instance, effort: &Effort<'_>) -> Found {
+    let best = starts::ranked(instance, effort).into_iter().next();
+    let nothing = Found {
+        choice: Choice::first(instance.flows.len()),
+        score: f64::INFINITY,
+        start: String::new(),
+        evaluations: 0,
+    };
+    best.map_or(nothing, |start| start.found(0))
 }
 
 /// The half of the lanes with the worse current choice goes on from the best one.

@@ -121,6 +121,15 @@ proptest! {
     }
 
     #[test]
+    fn the_fast_form_agrees_with_the_slow_twin_on_many_units(
+        capacity in capacities(),
+        units in prop::collection::vec(unit(false), 30..60),
+    ) {
+        let (layout, active) = all(&units);
+        close(&rates_of(&capacity, &units), &slow_rates(&layout, &capacity, &active));
+    }
+
+    #[test]
     fn every_unit_is_limited_where_the_certificate_says(capacity in capacities(), units in units(false)) {
         let (layout, active) = all(&units);
         prop_assert!(limited_everywhere(&layout, &capacity, &active, &rates_of(&capacity, &units)));

@@ -2,83 +2,14 @@
 
 use crate::switch::{
     code::Op,
-    expr::{Binary, Cast, Expr, HeaderExpr, UnionExpr},
+    expr::{
+        Binary, Cast, Expr, HeaderExpr, UnionExpr,
+        range::{Range, result_range},
+    },
     phv::{FieldRef, Layout},
 };
 use num_bigint::BigInt;
 use std::collections::BTreeMap;
-
-/// Bounds of a value; `None` is unbounded. Beyond 2^100 nothing is tracked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
-    lo: Option<i128>,
-    hi: Option<i128>,
-}
-
-const TRACKED: i128 = 1 << 100;
-
-fn bound(n: Option<i128>) -> Option<i128> {
-    n.filter(|n| (-TRACKED..=TRACKED).contains(n))
-}
-
-impl Range {
-    const TRUTH: Self = Self { lo: Some(0), hi: Some(1) };
-
-    fn new(lo: Option<i128>, hi: Option<i128>) -> Self {
-        Self { lo: bound(lo), hi: bound(hi) }
-    }
-
-    fn unsigned(width: u32) -> Self {
-        Self::new(Some(0), (width < 100).then(|| (1 << width) - 1))
-    }
-
-    fn signed(width: u32) -> Self {
-        let half = (1..100).contains(&width).then(|| 1 << (width - 1));
-        Self::new(half.map(|h: i128| -h), half.map(|h| h - 1))
-    }
-
-    fn natural(self) -> bool {
-        self.lo.is_some_and(|lo| lo >= 0)
-    }
-
-    fn fits_u64(self) -> bool {
-        self.natural() && self.hi.is_some_and(|hi| hi <= i128::from(u64::MAX))
-    }
-
-    fn fits_i64(self) -> bool {
-        self.lo.is_some_and(|lo| lo >= i128::from(i64::MIN))
-            && self.hi.is_some_and(|hi| hi <= i128::from(i64::MAX))
-    }
-
-    /// The 64-bit pattern says which number it is.
-    fn exact(self) -> bool {
-        self.fits_u64() || self.fits_i64()
-    }
-
-    fn join(self, other: Self) -> Self {
-        let pick = |a: Option<i128>, b: Option<i128>, f: fn(i128, i128) -> i128| Some(f(a?, b?));
-        Self::new(pick(self.lo, other.lo, i128::min), pick(self.hi, other.hi, i128::max))
-    }
-
-    fn products(self, other: Self) -> Self {
-        let all = || {
-            let (a, b, c, d) = (self.lo?, self.hi?, other.lo?, other.hi?);
-            let products =
-                [a.checked_mul(c)?, a.checked_mul(d)?, b.checked_mul(c)?, b.checked_mul(d)?];
-            Some((products.iter().copied().min()?, products.iter().copied().max()?))
-        };
-        match all() {
-            Some((lo, hi)) => Self::new(Some(lo), Some(hi)),
-            None if self.natural() && other.natural() => Self::new(Some(0), None),
-            None => Self::new(None, None),
-        }
-    }
-
-    /// Bits that an unsigned value in the range needs.
-    fn bits(self) -> Option<u32> {
-        if !self.natural() { None } else { self.hi.map(|hi| 128 - hi.leading_zeros()) }
-    }
-}
 
 /// A compiled value: a slot with its low 64 bits and what is known about it.
 #[derive(Clone, Copy, Debug)]
@@ -220,6 +151,16 @@ impl Builder {
         if let Expr::Field { at, signed: false } = expr
             && (at.width > 64 || to.width > 64)
         {
+            self.emit(Op::Copy { d: to.slot, dw: to.width, a: at.slot, aw: at.width });
+            return;
+        }
+        if let Expr::Dynamic { width, signed: false, .. }
+        | Expr::Register { width, .. }
+        | Expr::Lookahead { width, .. } = expr
+            && *width > 64
+        {
+            let at = FieldRef { slot: self.temp_limbs(*width), width: *width };
+            self.leaf(expr, at);
             self.emit(Op::Copy { d: to.slot, dw: to.width, a: at.slot, aw: at.width });
             return;
         }
@@ -452,6 +393,11 @@ impl Builder {
     }
 
     fn narrow_binary(&mut self, op: Binary, x: &Expr, y: &Expr) -> Option<Val> {
+        match self.narrow_mask(op, x, y) {
+            Mask::Done(val) => return Some(val),
+            Mask::Wide => return None,
+            Mask::Other => {}
+        }
         if let Some(val) = self.narrow_bits(op, x, y) {
             return Some(val);
         }
@@ -487,6 +433,29 @@ impl Builder {
         Some(Val { slot: d, range })
     }
 
+    /// `x & (2^k - 1)`, which the compiler of P4 puts around every operation: nothing if x has no more bits, else the
+    /// width of the instruction that computed x.
+    fn narrow_mask(&mut self, op: Binary, x: &Expr, y: &Expr) -> Mask {
+        let (Binary::And, Expr::Const(n)) = (op, y) else { return Mask::Other };
+        let Some(ones) = u64::try_from(n).ok().filter(|n| n & n.wrapping_add(1) == 0) else {
+            return Mask::Other;
+        };
+        let (mark, width) = (self.code.len(), ones.trailing_ones());
+        let Some(a) = self.narrow(x) else { return Mask::Wide };
+        let range = Range::unsigned(width);
+        if a.range.join(range) == range {
+            return Mask::Done(a);
+        }
+        let own = self.code.len() > mark && self.temps.contains(&a.slot);
+        let cut = FieldRef { slot: a.slot, width };
+        if !(own && self.code.last_mut().is_some_and(|op| op.retarget(a.slot, cut))) {
+            let (d, b) = (self.temp(), self.constant(ones));
+            self.emit(Op::And { w: 64, d, a: a.slot, b });
+            return Mask::Done(Val { slot: d, range });
+        }
+        Mask::Done(Val { slot: a.slot, range })
+    }
+
     /// `(wide field >> constant) & mask`: a slice of a field beyond 64 bits (IPv6 addresses), without big integers.
     fn narrow_bits(&mut self, op: Binary, x: &Expr, y: &Expr) -> Option<Val> {
         let (Binary::Shr, Expr::Field { at, signed: false }, Expr::Const(n)) = (op, x, y) else {
@@ -503,67 +472,16 @@ impl Builder {
     }
 }
 
+/// What became of an operation that may be a mask.
+enum Mask {
+    Done(Val),
+    /// The operand needs big integers.
+    Wide,
+    /// It is no mask.
+    Other,
+}
+
 fn low_limb(n: &BigInt) -> u64 {
     let low: BigInt = n & BigInt::from(u64::MAX);
     u64::try_from(&low).unwrap_or(0)
-}
-
-/// Bounds of the result, or `None` if 64-bit patterns do not give the right one.
-fn result_range(op: Binary, a: Range, b: Range) -> Option<Range> {
-    let sum = |x: Option<i128>, y: Option<i128>| x.zip(y).and_then(|(x, y)| x.checked_add(y));
-    let difference =
-        |x: Option<i128>, y: Option<i128>| x.zip(y).and_then(|(x, y)| x.checked_sub(y));
-    Some(match op {
-        Binary::Add => Range::new(sum(a.lo, b.lo), sum(a.hi, b.hi)),
-        Binary::Sub => Range::new(difference(a.lo, b.hi), difference(a.hi, b.lo)),
-        Binary::Mul => a.products(b),
-        Binary::Div | Binary::Rem => {
-            if !(a.fits_u64() && b.fits_u64()) {
-                return None;
-            }
-            let hi = if op == Binary::Div { a.hi } else { a.hi.min(b.hi) };
-            Range::new(Some(0), hi)
-        }
-        Binary::And => match (a.natural(), b.natural()) {
-            (true, true) => Range::new(Some(0), a.hi.into_iter().chain(b.hi).min()),
-            (true, false) => Range::new(Some(0), a.hi),
-            (false, true) => Range::new(Some(0), b.hi),
-            (false, false) => signed_join(a, b),
-        },
-        Binary::Or | Binary::Xor => match (a.bits(), b.bits()) {
-            (Some(x), Some(y)) => Range::unsigned(x.max(y)),
-            _ if a.natural() && b.natural() => Range::new(Some(0), None),
-            _ => signed_join(a, b),
-        },
-        Binary::Shl => {
-            if !b.fits_u64() {
-                return None;
-            }
-            let most = b.hi.filter(|n| *n <= 64).map(|n| 1_i128 << n);
-            Range { lo: Some(0), hi: most }.products(a).join(a)
-        }
-        Binary::Shr => {
-            if !(a.exact() && b.fits_u64()) {
-                return None;
-            }
-            a.join(Range::new(Some(0), Some(0)))
-        }
-        Binary::Eq | Binary::Ne | Binary::Less | Binary::LessEq => {
-            let comparable = (a.fits_u64() && b.fits_u64()) || (a.fits_i64() && b.fits_i64());
-            if !comparable {
-                return None;
-            }
-            Range::TRUTH
-        }
-    })
-}
-
-/// Bounds of a bitwise operation in two's complement: what fits n bits stays within n bits.
-fn signed_join(a: Range, b: Range) -> Range {
-    let joined = a.join(b);
-    let largest = || Some(joined.hi?.max(-(joined.lo? + 1)).max(0));
-    match largest() {
-        Some(n) => Range::signed(129 - n.leading_zeros()),
-        None => Range::new(None, None),
-    }
 }

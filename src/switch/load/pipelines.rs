@@ -52,6 +52,14 @@ impl Packer {
 /// Where names of a pipeline lead.
 type Nodes<'a> = BTreeMap<&'a str, Node>;
 
+/// Successors of a table: see [`Table`].
+struct Branches {
+    hit: Option<Option<Node>>,
+    miss: Option<Option<Node>>,
+    next: Vec<Option<Node>>,
+    base: Option<Node>,
+}
+
 impl<'a> Loader<'a> {
     pub(super) fn pipelines(&mut self) -> Read<()> {
         let list = self.root.list("pipelines")?;
@@ -184,9 +192,46 @@ impl<'a> Loader<'a> {
         let actions = self.table_actions(o)?;
         o.at_most("actions of a table", actions.len() as u64, u16::MAX.into())?;
         let max_size = if o.optional("max_size").is_some() { o.number("max_size")? } else { 1_024 };
+        let branches = self.branches(o, nodes, &actions)?;
+        let with_counters = o.truth("with_counters", false)?;
+        let implementation = self.implementation(o)?;
+        let counter = self.direct_counter(&name);
+        let meter = self.direct_meter(o)?;
+        let default = self.default_entry(o, &actions)?;
+        let plain = key.fields.is_empty()
+            && implementation == Implementation::Simple
+            && counter.is_none()
+            && meter.is_none()
+            && !with_counters;
+        let fixed = default.as_ref().filter(|d| plain && d.constant).map(|d| d.run.action);
+        let table = Table {
+            pipeline: self.program.pipelines.len() as u32,
+            kind,
+            implementation,
+            max_size,
+            counter,
+            with_counters,
+            meter,
+            idle_timeout: o.truth("support_timeout", false)?,
+            default,
+            fixed,
+            const_entries: self.const_entries(o, &key, &actions)?,
+            next_hit: branches.hit,
+            next_miss: branches.miss,
+            next: branches.next,
+            base_next: branches.base,
+            name,
+            key,
+            actions,
+        };
+        debug_assert_eq!(number.index(), self.program.tables.len());
+        Ok(table)
+    }
+
+    fn branches(&self, o: &Object<'_>, nodes: &Nodes<'_>, actions: &[ActionNo]) -> Read<Branches> {
         let mut next = vec![None; actions.len()];
-        let base_next = node(o, nodes, o.text_or_null("base_default_next")?)?;
-        let (mut next_hit, mut next_miss) = (None, None);
+        let base = node(o, nodes, o.text_or_null("base_default_next")?)?;
+        let (mut hit, mut miss) = (None, None);
         let branches = o.get("next_tables")?;
         let branches =
             branches.as_object().ok_or_else(|| o.wrong("next_tables", "an object", branches))?;
@@ -199,8 +244,8 @@ impl<'a> Loader<'a> {
             };
             let target = node(o, nodes, target)?;
             match on.as_str() {
-                "__HIT__" => next_hit = Some(target),
-                "__MISS__" => next_miss = Some(target),
+                "__HIT__" => hit = Some(target),
+                "__MISS__" => miss = Some(target),
                 action => {
                     for (i, a) in actions.iter().enumerate() {
                         if self.program.actions[a.index()].name == action {
@@ -211,32 +256,11 @@ impl<'a> Loader<'a> {
             }
         }
         // Where only one of the two is given, the other continues at the base (BMv2).
-        if next_hit.is_some() || next_miss.is_some() {
-            next_hit = next_hit.or(Some(base_next));
-            next_miss = next_miss.or(Some(base_next));
+        if hit.is_some() || miss.is_some() {
+            hit = hit.or(Some(base));
+            miss = miss.or(Some(base));
         }
-        let with_counters = o.truth("with_counters", false)?;
-        let table = Table {
-            pipeline: self.program.pipelines.len() as u32,
-            kind,
-            implementation: self.implementation(o)?,
-            max_size,
-            counter: self.direct_counter(&name),
-            with_counters,
-            meter: self.direct_meter(o)?,
-            idle_timeout: o.truth("support_timeout", false)?,
-            default: self.default_entry(o, &actions)?,
-            const_entries: self.const_entries(o, &key, &actions)?,
-            next_hit,
-            next_miss,
-            next,
-            base_next,
-            name,
-            key,
-            actions,
-        };
-        debug_assert_eq!(number.index(), self.program.tables.len());
-        Ok(table)
+        Ok(Branches { hit, miss, next, base })
     }
 
     fn direct_counter(&self, table: &str) -> Option<CounterNo> {

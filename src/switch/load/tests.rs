@@ -1,11 +1,349 @@
+//! Good programs load, bad ones are refused with the right variant, and nothing panics.
+
 use super::*;
+use crate::switch::{
+    exec::Packet,
+    program::{Call, CounterNo, MeterNo, Node, Pipeline, RegisterNo, TableNo, ValueSetNo},
+    state::{Facts, Lookup, Outcome, State},
+};
+use proptest::prelude::*;
+use serde_json::json;
+use std::collections::BTreeSet;
 
 /// Our own program, as the P4 compiler wrote it.
 const RINGPATH: &[u8] = include_bytes!("../../../p4/build/ringpath.json");
+/// A hand-written program with one of everything.
+const SMALL: &str = include_str!("../../../tests/data/switch/small.json");
+
+static OURS: std::sync::LazyLock<Program> = std::sync::LazyLock::new(|| load(RINGPATH).unwrap());
+
+fn small() -> Value {
+    serde_json::from_str(SMALL).unwrap()
+}
 
 #[test]
 fn our_program_loads_and_needs_no_big_integers() {
     let program = load(RINGPATH).unwrap();
     assert!(program.wide.is_empty(), "{:?}", program.wide);
-    assert!(program.tables.iter().any(|t| t.name.ends_with("classify")));
+    assert!(program.tables.len() > 5 && program.registers.len() > 5);
+}
+
+#[test]
+fn a_program_with_one_of_everything_loads() {
+    let program = load(SMALL.as_bytes()).unwrap();
+    let table = &program.tables[program.table_named("ingress.by_kind").unwrap().index()];
+    assert_eq!(table.key.limbs, 3, "8 bits, then 128 bits in limbs of their own");
+    assert_eq!(table.const_entries.as_ref().map(Vec::len), Some(1));
+    assert_eq!(table.counter, Some(CounterNo(1)));
+    assert_eq!(program.actions[1].data_limbs, 3, "9 bits and 70 bits");
+    let errors = program.core_errors;
+    assert_eq!((errors.packet_too_short, errors.stack_out_of_bounds), (1, 3));
+    assert_eq!(errors.no_match, 8, "after the largest of the program");
+}
+
+/// The name of a variant.
+fn variant(error: &LoadError) -> String {
+    let text = format!("{error:?}");
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+}
+
+/// A case: what to change in the small program (JSON pointer → new value, or removal) and the variant to reach.
+type Case = (&'static str, Option<Value>, &'static str);
+
+fn cases() -> Vec<Case> {
+    let set = |pointer, value: Value, variant| (pointer, Some(value), variant);
+    vec![
+        set("/__meta__/version", json!([3, 0]), "Version"),
+        set("/__meta__/version", json!("2.23"), "Version"),
+        ("/header_types", None, "Missing"),
+        ("/pipelines/0/tables/0/next_tables", None, "Missing"),
+        set("/headers", json!({}), "WrongType"),
+        set("/headers/2/id", json!(-1), "WrongType"),
+        set("/headers/3/name", json!("outer"), "Duplicate"),
+        set("/parsers/0/parse_states/1/name", json!("start"), "Duplicate"),
+        set("/headers/2/header_type", json!("ghost_t"), "Unknown"),
+        set("/actions/1/primitives/0/parameters/0/value/1", json!("ghost"), "Unknown"),
+        set("/parsers/0/parse_states/0/transitions/0/next_state", json!("ghost"), "Unknown"),
+        set("/pipelines/0/tables/0/action_ids/0", json!(99), "Unknown"),
+        set("/pipelines/0/init_table", json!("ghost"), "Unknown"),
+        set("/header_types/0/fields/0/1", json!(0), "Width"),
+        set("/header_types/0/fields/0/1", json!(1_000_000), "Width"),
+        set("/actions/1/runtime_data/0/bitwidth", json!(0), "Width"),
+        set("/header_types/2/fields/0/1", json!(7), "HeaderNotBytes"),
+        set("/header_types/5/fields/0/1", json!("*"), "SecondVarbit"),
+        set("/actions/4/primitives/0/parameters/1/value", json!("five"), "Hex"),
+        set("/actions/2/primitives/0/op", json!("launch"), "Unsupported"),
+        set("/calculations/0/algo", json!("md5"), "Unsupported"),
+        set("/extern_instances", json!([{"name": "x", "id": 0, "type": "Ext"}]), "Unsupported"),
+        set("/pipelines/0/tables/0/key/0/match_type", json!("fuzzy"), "Unsupported"),
+        set("/actions/1/primitives/0/parameters", json!([]), "ParameterCount"),
+        set(
+            "/actions/2/primitives/0/parameters/0",
+            json!({"type": "hexstr", "value": "0x1"}),
+            "ParameterType",
+        ),
+        set(
+            "/actions/1/primitives/0/parameters/0",
+            json!({"type": "hexstr", "value": "0x1"}),
+            "ParameterType",
+        ),
+        set("/checksums/0/if_cond/value/op", json!("not"), "OperandType"),
+        set("/actions/3/primitives/1/parameters/1/value", json!("0x9"), "Jump"),
+        set("/parsers/0/parse_states/0/transitions/0/value", json!("0x0001"), "TransitionWidth"),
+        set("/parse_vsets/0/compressed_bitwidth", json!(9), "ValueSetWidth"),
+        set("/pipelines/0/tables/0/match_type", json!("exact"), "MatchType"),
+        set("/pipelines/0/tables/0/key/0/match_type", json!("lpm"), "SecondLpm"),
+        set("/pipelines/0/tables/0/default_entry/action_id", json!(3), "ActionNotInTable"),
+        set("/pipelines/0/tables/0/default_entry/action_data", json!(["0x1"]), "ActionData"),
+        set("/pipelines/0/tables/0/entries/0/match_key", json!([]), "EntryKey"),
+        set("/pipelines/0/tables/0/entries/0/action_entry/action_data/0", json!("0x200"), "Value"),
+        set("/pipelines/0/conditionals/0/false_next", json!("ingress.by_kind"), "Cycle"),
+        set("/pipelines/1/name", json!("exgress"), "NotV1model"),
+        set("/parsers", json!([]), "NotV1model"),
+        set("/register_arrays/0/size", json!(4_000_000_000_u32), "TooMany"),
+        set("/actions/4/primitives/2/parameters/1/value", json!("outer"), "TypeMismatch"),
+        set("/header_unions/0/header_ids", json!([8, 7]), "TypeMismatch"),
+        ("/pipelines/0/action_profiles/0/selector", None, "Profile"),
+    ]
+}
+
+fn changed(pointer: &str, value: Option<Value>) -> Value {
+    let mut program = small();
+    match value {
+        Some(value) => *program.pointer_mut(pointer).expect(pointer) = value,
+        None => {
+            let (parent, key) = pointer.rsplit_once('/').unwrap();
+            let parent = program.pointer_mut(parent).expect(pointer);
+            parent.as_object_mut().unwrap().remove(key).expect(pointer);
+        }
+    }
+    program
+}
+
+#[test]
+fn every_defect_is_refused_with_its_own_error() {
+    let mut reached = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (pointer, value, wanted) in cases() {
+        let program = changed(pointer, value).to_string();
+        match load(program.as_bytes()) {
+            Ok(_) => wrong.push(format!("{pointer}: loads, wanted {wanted}")),
+            Err(error) => {
+                let found = variant(&error);
+                let text = error.to_string();
+                if found != wanted {
+                    wrong.push(format!("{pointer}: {found}, wanted {wanted}: {text}"));
+                }
+                // Every message ends with a remedy after its last ; or : and names an element.
+                if !text.contains([';', ',']) || text.len() < 30 {
+                    wrong.push(format!("{pointer}: no remedy in `{text}`"));
+                }
+                reached.insert(found);
+            }
+        }
+    }
+    for (text, wanted) in [(&b"table t {"[..], "NotJson"), (&b"[]"[..], "WrongType")] {
+        let error = load(text).unwrap_err();
+        reached.insert(variant(&error));
+        assert_eq!(variant(&error), wanted);
+    }
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    reached.insert(variant(&load(deep.as_bytes()).unwrap_err()));
+    let large = vec![b' '; MAX_JSON_BYTES + 1];
+    reached.insert(variant(&load(&large).unwrap_err()));
+    let source = include_str!("error.rs");
+    let declared = source.lines().filter_map(|line| {
+        let name = line.strip_prefix("    ")?.split([' ', ',']).next()?;
+        let is_variant = name.starts_with(|c: char| c.is_ascii_uppercase())
+            && (line.ends_with('{') || line.ends_with("},"));
+        is_variant.then(|| name.to_owned())
+    });
+    let missing: Vec<String> = declared.filter(|name| !reached.contains(name)).collect();
+    println!("variants without a case: {missing:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(reached.len() >= 27, "{reached:?}");
+}
+
+#[test]
+fn errors_name_element_place_and_remedy() {
+    let pointer = "/actions/1/primitives/0/parameters/0/value/1";
+    let program = changed(pointer, Some(json!("ghost"))).to_string();
+    assert_eq!(
+        load(program.as_bytes()).unwrap_err().to_string(),
+        "action `send` at small.p4(42): there is no field `standard_metadata.ghost`; define it or correct the reference"
+    );
+}
+
+/// Answers everything in turn, so that all actions run.
+#[derive(Default)]
+struct Anything {
+    calls: u64,
+    cells: Vec<u64>,
+}
+
+impl State for Anything {
+    fn apply(&mut self, _: TableNo, lookup: &Lookup<'_>, data: &mut [u64]) -> Outcome {
+        self.calls += 1;
+        data.fill(self.calls.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let action = (self.calls ^ (lookup.selector)()) % 7;
+        Outcome {
+            hit: !self.calls.is_multiple_of(3),
+            action: (action != 6).then_some(action as u16),
+            color: Some((self.calls % 3) as u8),
+        }
+    }
+    fn count(&mut self, _: CounterNo, index: u64, _: Facts) -> bool {
+        index < 4
+    }
+    fn meter(&mut self, _: MeterNo, index: u64, _: Facts) -> Option<u8> {
+        (index < 4).then_some(1)
+    }
+    fn cells(&mut self, _: RegisterNo) -> &mut [u64] {
+        &mut self.cells
+    }
+    fn value_set_contains(&self, _: ValueSetNo, key: &[u64]) -> bool {
+        key.iter().sum::<u64>() % 2 == 0
+    }
+    fn random(&mut self) -> u64 {
+        self.calls
+    }
+}
+
+fn run_all(program: &Program, packets: &[Vec<u8>]) {
+    let mut state = Anything { calls: 0, cells: vec![0; 64] };
+    let mut packet = Packet::new(program, 511);
+    let mut out = Vec::new();
+    // Every action as a pipeline of its own, reachable or not.
+    let mut all = program.clone();
+    let actions = 0..program.actions.len();
+    all.calls = actions.clone().map(|i| Call { action: ActionNo::from(i), next: None }).collect();
+    let first = |i| Some(Node::Call(i as u32));
+    all.pipelines = actions.map(|i| Pipeline { name: String::new(), first: first(i) }).collect();
+    let slots = packet.phv.slots.len();
+    for bytes in packets {
+        let facts = Facts { now_us: 1, length: bytes.len() as u32 };
+        packet.load(program, bytes);
+        packet.parse(program, &mut state, facts);
+        packet.run(program, 0, &mut state, facts);
+        packet.run(program, 1, &mut state, facts);
+        for action in 0..all.pipelines.len() {
+            packet.run(&all, action, &mut state, facts);
+        }
+        out.clear();
+        packet.deparse(program, &mut state, facts, &mut out);
+        assert_eq!(packet.phv.slots.len(), slots);
+        assert_eq!(packet.phv.slots[0], 0, "the null slot was written");
+    }
+}
+
+/// All places of a JSON value, by pointer.
+fn pointers(value: &Value, at: &str, into: &mut Vec<String>) {
+    into.push(at.to_owned());
+    match value {
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                pointers(item, &format!("{at}/{i}"), into);
+            }
+        }
+        Value::Object(items) => {
+            for (key, item) in items {
+                pointers(item, &format!("{at}/{key}"), into);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn replacement() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!(true)),
+        Just(json!("")),
+        Just(json!("0x0")),
+        Just(json!("0xffffffffffffffffffffffffffffffffffff")),
+        Just(json!("-0x1")),
+        Just(json!("outer")),
+        Just(json!("items")),
+        Just(json!("start")),
+        Just(json!("drop")),
+        any::<i64>().prop_map(|n| json!(n)),
+        (0_u32..70).prop_map(|n| json!(n)),
+        any::<u32>().prop_map(|n| json!(n)),
+        Just(json!({"type": "hexstr", "value": "0x1"})),
+        Just(json!({"type": "field", "value": ["address", "address"]})),
+        Just(json!({"type": "lookahead", "value": [4, 77]})),
+        Just(json!({"type": "stack_field", "value": ["items", "value"]})),
+        Just(
+            json!({"type": "expression", "value": {"op": "-", "left": null, "right": {"type": "field", "value": ["scalars", "sign"]}}})
+        ),
+        Just(
+            json!({"type": "expression", "value": {"op": "%", "left": {"type": "hexstr", "value": "0x5"}, "right": {"type": "field", "value": ["scalars", "key"]}}})
+        ),
+        Just(
+            json!({"type": "expression", "value": {"op": "<<", "left": {"type": "hexstr", "value": "0x5"}, "right": {"type": "field", "value": ["address", "address"]}}})
+        ),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn no_json_and_no_packet_makes_it_panic(
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), proptest::option::weighted(0.8, replacement())), 1..4),
+        packets in proptest::collection::vec(
+            (prop_oneof![Just(1_u8), Just(2), Just(0x8a), any::<u8>()], proptest::collection::vec(any::<u8>(), 0..60))
+                .prop_map(|(kind, mut rest)| { rest.insert(0, kind); rest }),
+            1..6,
+        ),
+    ) {
+        let mut program = small();
+        for (index, value) in edits {
+            let mut all = Vec::new();
+            pointers(&program, "", &mut all);
+            let pointer = index.get(&all).clone();
+            match (value, pointer.rsplit_once('/')) {
+                (Some(value), _) => *program.pointer_mut(&pointer).unwrap() = value,
+                (None, Some((parent, key))) => match program.pointer_mut(parent).unwrap() {
+                    Value::Object(object) => { object.remove(key); }
+                    Value::Array(list) => { list.remove(key.parse().unwrap()); }
+                    _ => {}
+                },
+                (None, None) => program = Value::Null,
+            }
+        }
+        if let Ok(program) = load(program.to_string().as_bytes()) {
+            run_all(&program, &packets);
+        }
+    }
+
+    #[test]
+    fn no_packet_makes_our_program_panic(
+        packets in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..120), 1..3),
+        kinds in proptest::collection::vec(prop_oneof![Just(0x0800_u16), Just(0x88b5), Just(0x88b6), Just(0x0806)], 3),
+    ) {
+        let mut packets = packets;
+        for (packet, kind) in packets.iter_mut().zip(&kinds) {
+            if packet.len() > 15 {
+                packet[12..14].copy_from_slice(&kind.to_be_bytes());
+                packet[14] = 0x45;
+            }
+        }
+        run_all(&OURS, &packets);
+    }
+}
+
+#[test]
+fn a_loop_that_never_ends_is_stopped_and_counted() {
+    // `loop` jumps back while scalars.key is 0, which it stays.
+    let mut json = small();
+    json["pipelines"][1]["tables"][0]["default_entry"]["action_id"] = json!(3);
+    let program = load(json.to_string().as_bytes()).unwrap();
+    let mut packet = Packet::new(&program, 511);
+    packet.load(&program, &[0; 4]);
+    let mut state = Anything { calls: 0, cells: vec![0; 8] };
+    packet.run(&program, 1, &mut state, Facts::default());
+    assert_eq!(packet.faults.budget, 1);
+    assert_eq!(packet.phv.get(program.layout.field_named("scalars", "tmp").unwrap()), 8_193);
 }

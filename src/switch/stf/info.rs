@@ -59,7 +59,6 @@ pub fn of_program(program: &Program) -> P4Info {
             .map(|(i, a)| Action {
                 preamble: preamble(prefix::ACTION, i, &a.name),
                 params: a.params.iter().enumerate().map(param).collect(),
-                ..Action::default()
             })
             .collect(),
         counters: (program.counters.iter().enumerate().filter(|(_, c)| indirect(c.table)))

@@ -107,7 +107,7 @@ pub fn run(json: &[u8], case: &[Line]) -> Result<Report, StfError> {
 
 impl Runner {
     fn advance(&mut self, by: Span) {
-        self.now = self.now + by;
+        self.now += by;
         let received = &mut self.received;
         self.switch.advance(self.now, &mut |sent| {
             if let Some(packets) = received.get_mut(&sent.port.0) {

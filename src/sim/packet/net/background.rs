@@ -90,7 +90,7 @@ impl<F: Forwarder> Net<F> {
         if !source.lined_up {
             source.lined_up = true;
             let host = source.src;
-            self.hosts[host as usize].nic.line_up_data(turn);
+            self.hosts[host as usize].nic.line_up_data(turn, 0);
             self.pump(queue, now, host);
         }
     }
@@ -106,7 +106,7 @@ impl<F: Forwarder> Net<F> {
         self.traffic.background_sent += 1;
         if source.waiting > 0 {
             source.lined_up = true;
-            self.hosts[source.src as usize].nic.line_up_data(turn);
+            self.hosts[source.src as usize].nic.line_up_data(turn, 0);
         }
         Some((handle, len))
     }

@@ -172,6 +172,7 @@ fn flows(setup: &Setup<'_>) -> Result<Vec<FlowState>, SimError> {
             last_payload,
             base: 0,
             end: 0,
+            class: 0,
             sender_lined_up: false,
             receiver_lined_up: false,
             sender_timer: false,

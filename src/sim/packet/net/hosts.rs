@@ -30,8 +30,8 @@ impl<F: Forwarder> Net<F> {
             return;
         }
         state.sender_lined_up = true;
-        let host = state.src;
-        self.hosts[host as usize].nic.line_up_data(flow);
+        let (host, class) = (state.src, state.class);
+        self.hosts[host as usize].nic.line_up_data(flow, class);
         self.pump(queue, now, host);
     }
 
@@ -127,7 +127,7 @@ impl<F: Forwarder> Net<F> {
         };
         if state.sender.ready(&transport) {
             state.sender_lined_up = true;
-            self.hosts[state.src as usize].nic.line_up_data(flow);
+            self.hosts[state.src as usize].nic.line_up_data(flow, state.class);
         }
         self.watch_sender(queue, flow);
         self.offer_room(flow);

@@ -1,7 +1,7 @@
 //! What jobs do: compute, hand their gradients to the transport, wait for each other.
 
 use super::{JobState, Net};
-use crate::id::{HostId, JobId};
+use crate::id::{FlowId, HostId, JobId};
 use crate::sim::packet::{Forwarder, NetEvent};
 use crate::sim::queue::Queue;
 use crate::sim::ring::{Begin, Phase};
@@ -15,6 +15,13 @@ impl<F: Forwarder> Net<F> {
         }
         let begin = self.jobs[job.index()].run.start(now);
         Self::begin(queue, job.0, begin);
+    }
+
+    /// Queue of a flow's data at its sending interface: the host's side of the plan. Unknown flows are ignored.
+    pub fn set_class(&mut self, flow: FlowId, class: u8) {
+        if let Some(state) = self.flows.get_mut(flow.index()) {
+            state.class = class;
+        }
     }
 
     /// From its next iteration on, a job waits for a host that computes at `pace` of its speed (1: full speed again).

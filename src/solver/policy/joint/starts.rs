@@ -30,42 +30,64 @@ impl Start {
     }
 }
 
-/// The best starts with their simulated scores, best first. Never empty.
+/// Starts simulated between two questions to `stop`.
+const CHUNK: usize = 4;
+
+/// The best starts with their simulated scores, best first. Never empty. At least one start is simulated whatever the
+/// budget and `stop` say; they are taken in the order of the estimate.
 pub(super) fn simulated(
     instance: &Instance,
     effort: &Effort<'_>,
     yardstick: &Yardstick,
 ) -> Vec<Start> {
-    let mut starts = named(instance, effort);
-    let mut others = ordered(instance, effort.seed);
-    let mut rank: Vec<(f64, usize)> = others
-        .par_iter()
-        .map(|start| estimate::mean_field(instance, &start.choice).value(effort.objective))
-        .collect::<Vec<f64>>()
-        .into_iter()
-        .zip(0..)
-        .collect();
-    rank.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    rank.truncate(SIMULATED);
-    rank.sort_by_key(|&(_, position)| std::cmp::Reverse(position));
-    starts.extend(rank.into_iter().map(|(_, position)| others.swap_remove(position)));
-    starts.par_iter_mut().for_each(|start| {
-        let score = Evaluator::new(instance, yardstick).score(&start.choice, f64::INFINITY);
-        start.score = lane::doubted(instance, &start.choice, score);
-    });
+    let mut starts = ranked(instance, effort);
+    let budget = (effort.max_evaluations as usize).clamp(1, starts.len());
+    let mut done = 0;
+    while done < budget && (done == 0 || !(effort.stop)()) {
+        let until = (done + CHUNK).min(budget);
+        starts[done..until].par_iter_mut().for_each(|start| {
+            let score = Evaluator::new(instance, yardstick).score(&start.choice, f64::INFINITY);
+            start.score = lane::doubted(instance, &start.choice, score);
+        });
+        done = until;
+    }
+    starts.truncate(done);
     starts.sort_by(|a, b| a.score.total_cmp(&b.score).then_with(|| a.name.cmp(&b.name)));
+    starts
+}
+
+/// The named policies and the best of the ordered placements, by the mean-field estimate, which is their score for now.
+pub(super) fn ranked(instance: &Instance, effort: &Effort<'_>) -> Vec<Start> {
+    let estimate = |starts: &mut Vec<Start>| {
+        starts.par_iter_mut().for_each(|start| {
+            start.score = estimate::mean_field(instance, &start.choice).value(effort.objective);
+        });
+        starts.sort_by(|a, b| a.score.total_cmp(&b.score).then_with(|| a.name.cmp(&b.name)));
+    };
+    let mut starts = ordered(instance, effort.seed);
+    estimate(&mut starts);
+    starts.truncate(SIMULATED);
+    starts.extend(named(instance, effort));
+    estimate(&mut starts);
     starts
 }
 
 fn named(instance: &Instance, effort: &Effort<'_>) -> Vec<Start> {
     let start = |name: &str, choice| Start { name: name.to_owned(), choice, score: f64::INFINITY };
-    vec![
+    let mut starts = vec![
         start("least-loaded", least_loaded::choose(instance)),
         start("sebf", sebf::choose(instance)),
         start("crux", crux::choose(instance, effort.seed)),
-        start("paper", paper::choose(instance)),
-    ]
+    ];
+    // Backtracking grows faster than the rest; on large cases the first plan would wait for it.
+    if instance.flows.len() <= PAPER_FLOWS_MAX {
+        starts.push(start("paper", paper::choose(instance)));
+    }
+    starts
 }
+
+/// Flows up to which the paper's method is among the starts.
+const PAPER_FLOWS_MAX: usize = 256;
 
 /// Greedy placements in several orders of jobs, each with one queue and with groups of jobs in that order.
 fn ordered(instance: &Instance, seed: u64) -> Vec<Start> {

@@ -1,4 +1,3 @@
-//! Entries, labels, slots and reconcile against small hand-made cases.
 //! The pipeline's tables, labels, entry sets and reconciling against the committed program.
 
 use super::*;

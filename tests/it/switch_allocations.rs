@@ -212,8 +212,6 @@ fn every_service_on_narrow_fields_works_without_allocating() {
     loaded.insert("exact_table", &[("key", exact(5))], 0, ("result_counted", &[("value", 1)]));
     // 18 is a digest and 19 a packet-in: those are messages, and messages are allocated. 11 shifts and joins 128-bit
     // numbers: beyond 64 bits expressions are of arbitrary precision, and their values are allocated.
-    // 11 computes with 128 bits, for which the interpreter takes integers of any size; 18 is a digest and 19 a packet-in:
-    // those are messages, and messages are allocated.
     let commands = (0..=24_u8).filter(|op| ![11, 18, 19].contains(op)).map(|op| {
         let mut bytes =
             vec![0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0x88, 0xb6, op, 3, 0, 5, 0, 0, 0, 5];

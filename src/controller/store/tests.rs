@@ -1,4 +1,3 @@
-//! What a store keeps, through commits, reopening and a second process.
 //! Stores: both backs, crashes, versions, locks.
 
 use super::*;

@@ -297,7 +297,8 @@ impl Core {
         self.dirty.extend([Key::Epoch, Key::Labels]);
         self.index_legs();
         self.rebuild_fabric();
-        self.replan = false;
+        // The stored target stands; only a job that was accepted and never planned wants another.
+        self.replan = self.flows.keys().any(|flow| !self.goals.contains_key(flow));
         for index in 0..self.switches.len() {
             self.went_down(SwitchId::from(index));
             let start = session::start(&self.config);

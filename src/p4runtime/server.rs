@@ -30,6 +30,7 @@ use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc, RpcResult, StreamEnd};
 use crate::time::Time;
 use arbitration::Roles;
 use pipeline::{Program, Saved};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Version of the protocol that `Capabilities` reports.
@@ -73,6 +74,8 @@ pub struct Server<D> {
     profile: Profile,
     roles: Roles,
     next_stream: u64,
+    /// Streams that were opened and have not ended. The transport bounds them (`service::STREAMS_OPEN_MAX`).
+    streams: BTreeSet<StreamId>,
     /// The program that runs.
     program: Option<Program>,
     /// The program that waits for COMMIT, with a blank device on which writes are tried.
@@ -88,6 +91,7 @@ impl<D: Device> Server<D> {
             profile,
             roles: Roles::new(profile),
             next_stream: 0,
+            streams: BTreeSet::new(),
             program: None,
             saved: None,
         }

@@ -59,6 +59,8 @@ mod tests {
         assert_eq!(nearest("host_per_leaf", known), Some("hosts_per_leaf"));
         assert_eq!(nearest("HOST-LINK", known), Some("host_link"));
         assert_eq!(nearest("colour", known), None);
+        // A swap is one mistake, not two: two would be too many for so short a name.
+        assert_eq!(nearest("1h", ["h1", "h2"]), Some("h1"));
         assert_eq!(hint("host_lnik", known), "; did you mean 'host_link'?");
         assert_eq!(hint(&"x".repeat(100_000), known), "");
     }

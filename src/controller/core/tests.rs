@@ -218,9 +218,11 @@ fn what_a_lost_request_or_reply_did_is_found_by_reading_before_writing_again() {
     for fault in faults {
         let mut net = running();
         net.write_faults.push_back((LEAF, fault.clone()));
+        let updates = net.updates();
         net.input(Input::SetPolicy { policy: "second".into() });
         net.converge(Span::from_millis(5_000));
         net.assert_as_wanted();
+        assert_eq!(net.updates() - updates, 6, "{fault:?}: nothing is done twice");
         assert_eq!(net.seen(|e| matches!(e, Event::Refused { .. })), 0, "{fault:?}");
     }
 }
@@ -555,6 +557,45 @@ fn a_label_whose_counters_still_run_stays() {
     }
     assert_eq!(net.seen(|e| matches!(e, Event::LabelRemoved { .. })), 0);
     assert_eq!(net.walk(LEAF, label), Some(SwitchId(1)));
+}
+
+#[test]
+fn a_crash_after_any_output_loses_nothing_that_was_acknowledged() {
+    let mut outputs = 0;
+    loop {
+        let mut net = Net::new(fabric());
+        net.boot();
+        net.converge(SOON);
+        net.cut = Some(outputs);
+        net.input(Input::SubmitJobs(vec![job(&fabric(), 0, &[0, 2, 4])]));
+        net.run(Span::from_millis(5));
+        let acknowledged = net.seen(|e| matches!(e, Event::JobAccepted { .. })) == 1;
+        let done = net.cut != Some(0);
+        net.crash();
+        net.converge(SOON);
+        net.assert_as_wanted();
+        let placed = net.core.goals().len();
+        assert!(placed == 3 || !acknowledged, "{placed} flows after a crash at output {outputs}");
+        if done {
+            break;
+        }
+        outputs += 1;
+    }
+    assert!(outputs > 15, "only {outputs} places to crash at");
+}
+
+#[test]
+fn an_election_epoch_is_never_used_twice_even_when_the_clock_goes_back() {
+    let mut net = running();
+    let epoch = |net: &Net| match net.store.load().unwrap()[0] {
+        Record::Epoch(epoch) => epoch,
+        ref other => panic!("{other:?}"),
+    };
+    let before = epoch(&net);
+    net.wall_ms -= 3_600_000;
+    net.crash();
+    assert_eq!(epoch(&net), before + 1);
+    net.converge(SOON);
 }
 
 #[test]

@@ -20,26 +20,37 @@ impl<D: Device> Server<D> {
     /// A client has opened its stream. It is nobody until it arbitrates.
     pub fn open_stream(&mut self) -> StreamId {
         self.next_stream += 1;
-        StreamId(self.next_stream)
+        let stream = StreamId(self.next_stream);
+        self.streams.insert(stream);
+        stream
     }
 
     /// A client has closed its stream, or it broke. Returns notifications for others.
     pub fn close_stream(&mut self, _now: Time, stream: StreamId) -> Vec<ToClient> {
+        self.streams.remove(&stream);
         let device = self.device.device_id();
         self.roles.leave(stream, device)
     }
 
-    /// A message of a client. An `Err` in the answer ends that stream; the server has forgotten it already.
+    /// A message of a client. An `Err` in the answer ends that stream; what a client sends on a stream that has ended
+    /// (it may not know yet) is dropped.
     pub fn stream_message(
         &mut self,
         now: Time,
         stream: StreamId,
         message: StreamMessageRequest,
     ) -> Vec<ToClient> {
+        if !self.streams.contains(&stream) {
+            return Vec::new();
+        }
         let outcome = match message.update {
             Some(Request::Arbitration(update)) => {
                 let device = self.device.device_id();
-                return self.roles.arbitrate(stream, device, update);
+                let out = self.roles.arbitrate(stream, device, update);
+                if out.iter().any(|(to, item)| *to == stream && item.is_err()) {
+                    self.streams.remove(&stream);
+                }
+                return out;
             }
             Some(Request::Packet(mut packet)) => {
                 let sent = self.packet_out(now, stream, &mut packet);

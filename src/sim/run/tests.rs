@@ -130,6 +130,28 @@ fn a_wire_whose_socket_is_cut_ends_the_run_naming_the_switch() {
     assert!(error.to_string().contains(name.as_str()), "{error} names {name}");
 }
 
+#[test]
+fn a_stuck_exchange_ends_the_run_naming_switch_and_call() {
+    use crate::sim::wire::GrpcWire;
+    let scenario = calm(5);
+    let assembly = assemble(&spec(&scenario, WireKind::Grpc)).expect("a world");
+    let wire = GrpcWire::start(&assembly.servers, &scenario.topology).expect("servers");
+    // No exchange over a socket is done in no time.
+    let mut world = assembly.into_world(wire.with_watchdog(std::time::Duration::ZERO));
+    world.boot().expect("a start");
+    let error = loop {
+        match world.step() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the run ended although a switch was stuck"),
+            Err(error) => break error,
+        }
+    };
+    let text = error.to_string();
+    let names = scenario.topology.nodes().iter().map(|node| format!("'{}'", node.name));
+    assert!(names.into_iter().any(|name| text.contains(&name)), "{text}");
+    assert!(text.contains("StreamChannel got no answer within"), "{text}");
+}
+
 /// A busy fabric whose flows are moved again as soon as their last move is in force.
 fn restless(seed: u64, moves: u32) -> Scenario {
     let mut scenario = calm(seed);
@@ -179,6 +201,27 @@ fn a_thousand_orderly_changes_lose_and_reorder_nothing() {
         assert_eq!((packets.reordered, result.forced_flips), (0, 0), "{result:?}");
     }
     assert!(moved >= 1_000, "only {moved} changes were made");
+}
+
+#[test]
+fn a_job_alone_computes_and_communicates_in_turn_and_no_policy_beats_its_time_alone() {
+    let mut scenario = calm(4);
+    scenario.jobs.truncate(1);
+    let job = &mut scenario.jobs[0];
+    (job.overlap, job.jitter, job.iterations) = (0.0, 0.0, 20);
+    job.gradient = crate::units::Bytes(2_000_000);
+    let (compute_ms, ranks) = (job.compute.as_secs_f64() * 1e3, job.ranks.len() as f64);
+    let name = job.name.clone();
+    let result = go(&scenario, WireKind::Direct).expect("a result");
+    let alone = contention_free(&spec(&scenario, WireKind::Direct)).expect("times")[&name];
+    // Every edge carries 2(n-1)/n of the gradient over 1 Gb/s, in frames of 1082 bytes with 1024 of payload.
+    let line_ms = 2.0 * (ranks - 1.0) / ranks * 2e6 * 8.0 / 1e9 * 1e3 * 1082.0 / 1024.0;
+    let comm = result.comm_ms_per_job[&name];
+    assert!(alone > line_ms && alone < 1.1 * line_ms, "{alone} ms alone, {line_ms} at line rate");
+    assert!(comm > 0.99 * alone, "{comm} ms with a policy, {alone} ms alone");
+    assert_eq!(result.comm_ms_mean, comm);
+    let wanted = compute_ms / (compute_ms + comm);
+    assert!((result.gpu_utilisation / wanted - 1.0).abs() < 0.01, "{result:?}, wanted {wanted}");
 }
 
 #[test]

@@ -171,6 +171,7 @@ fn failed_and_slow_links_change_rates_and_nothing_else() {
     state.failed.insert_cable(&topology, LinkId(3));
     state.factor.insert(LinkId(0), 0.25);
     state.factor.insert(LinkId(1), f64::NAN);
+    state.factor.insert(LinkId(4), 2.0);
     let rates = state.rates(&topology);
     assert_eq!(
         (rates[0], rates[2], rates[3], rates[4]),

@@ -99,3 +99,12 @@ fn a_p4utils_file_keeps_its_ports_addresses_rates_and_delays() {
         imported.notes
     );
 }
+
+#[test]
+fn tiers_of_a_p4utils_file_are_distances_from_the_hosts() {
+    let text = r#"{"hosts": ["h1", "h2"], "switches": ["core", "a", "b", "up"],
+        "links": [["h1", "a"], ["h2", "b"], ["a", "up"], ["up", "core"], ["up", "b"]]}"#;
+    let topology = p4utils(text.as_bytes(), "t.json", &P4Utils::default()).unwrap().topology;
+    let tiers: Vec<NodeKind> = topology.nodes()[..4].iter().map(|node| node.kind).collect();
+    assert_eq!(tiers, [2, 0, 0, 1].map(|tier| NodeKind::Switch { tier }));
+}

@@ -145,6 +145,17 @@ fn a_primary_whose_stream_is_ended_is_primary_no_longer() {
 }
 
 #[test]
+fn what_a_client_sends_on_an_ended_stream_is_dropped() {
+    let mut w = World::new(Profile::Spec);
+    let s = w.open(2);
+    assert_eq!(w.say(s[0], "device_id: 2"), "1:end NOT_FOUND");
+    assert_eq!(w.id(s[0], 9), "", "it cannot become primary without anybody to hear it");
+    w.close(s[1]);
+    assert_eq!(w.id(s[1], 9), "");
+    assert_eq!(w.close(s[0]), "");
+}
+
+#[test]
 fn too_many_streams_of_a_role_are_refused() {
     let mut w = World::new(Profile::Spec);
     let s = w.open(STREAMS_PER_ROLE_MAX + 1);

@@ -73,11 +73,14 @@ pub(super) struct Net {
     /// Every input, as recorded, and every output, as text.
     pub(super) recording: Vec<(String, String)>,
     pub(super) now: Time,
+    pub(super) wall_ms: u64,
     pub(super) servers: Vec<Server<FakeDevice>>,
     pub(super) events: Vec<Event>,
     pub(super) calls: BTreeMap<&'static str, usize>,
     pub(super) dead: BTreeSet<SwitchId>,
     pub(super) write_faults: VecDeque<(SwitchId, WriteFault)>,
+    /// The controller dies after so many further outputs.
+    pub(super) cut: Option<usize>,
     /// Largest number of updates in one Write.
     pub(super) largest: usize,
     /// Check `LabelsInstalled` after every step; off while a restarted switch is repaired.
@@ -161,11 +164,13 @@ impl Net {
             store: Box::new(MemoryStore::new()),
             recording: Vec::new(),
             now: Time::ZERO,
+            wall_ms: 1_700_000_000_000,
             servers,
             events: Vec::new(),
             calls: BTreeMap::new(),
             dead: BTreeSet::new(),
             write_faults: VecDeque::new(),
+            cut: None,
             largest: 0,
             check_labels: true,
             program: program.clone(),
@@ -179,12 +184,13 @@ impl Net {
 
     pub(super) fn boot(&mut self) {
         let stored = self.store.load().unwrap();
-        self.input(Input::Boot { stored, wall_ms: 1_700_000_000_000 });
+        self.input(Input::Boot { stored, wall_ms: self.wall_ms });
     }
 
     /// The controller dies and another starts on its store; streams break.
     pub(super) fn crash(&mut self) {
         self.recording.clear();
+        self.cut = None;
         for (_, (_, stream)) in std::mem::take(&mut self.streams) {
             for server in &mut self.servers {
                 server.close_stream(self.now, stream);
@@ -196,10 +202,18 @@ impl Net {
     }
 
     pub(super) fn input(&mut self, input: Input) {
+        if self.cut == Some(0) {
+            return;
+        }
         let line = record::to_line(self.now, &input).unwrap();
         let outputs = self.core.step(self.now, input);
         self.recording.push((line, format!("{outputs:?}")));
         for output in outputs {
+            match &mut self.cut {
+                Some(0) => return,
+                Some(left) => *left -= 1,
+                None => {}
+            }
             self.execute(output);
         }
     }

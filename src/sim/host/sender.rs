@@ -138,9 +138,9 @@ impl Sender {
             self.count_repeat();
         }
         self.high = self.high.max(self.next);
-        if self.deadline.is_none() {
-            self.deadline = Some(now + transport.timeout);
-        }
+        // From the last packet, not from the last acknowledgement: the first switch hears from a flow with anything in the
+        // network at least once per time-out, however slowly the acknowledgements drip.
+        self.deadline = Some(now + transport.timeout);
         Some(Transmit::Data(psn))
     }
 
@@ -171,7 +171,8 @@ impl Sender {
             }
             self.repeat.pop_front();
         }
-        self.deadline = (self.acked < self.high && !self.stopped).then(|| now + transport.timeout);
+        let due = self.deadline.unwrap_or(now + transport.timeout);
+        self.deadline = (self.acked < self.high && !self.stopped).then_some(due);
     }
 
     /// The receiver misses `expected..gap_end`. An answer to a probe is ignored if something was sent again after the probe.

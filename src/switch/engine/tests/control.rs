@@ -308,6 +308,8 @@ fn a_group_spreads_by_hash_and_weight_over_members_whose_ports_are_up() {
     rig.switch.set_port(PortNo(12), false, None);
     let counts = spread(&mut rig);
     assert!(matches!(counts[..], [(11, _), (13, _)]), "{counts:?}");
+    let sent: usize = counts.iter().map(|(_, count)| count).sum();
+    assert_eq!(sent, 1000, "nothing is sent into the port that is down");
     rig.switch.set_port(PortNo(12), true, None);
     assert_eq!(spread(&mut rig), again);
 

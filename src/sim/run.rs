@@ -104,4 +104,4 @@ fn finish<W: Wire>(spec: &RunSpec<'_>, assembly: Assembly, wire: W) -> Result<Ru
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -1,12 +1,12 @@
 //! The harness on a few seeds, and that it finds what is broken.
 
 use super::*;
-use crate::sim::run::{committed_program, tests::in_turn};
+use crate::sim::run::committed_program;
 
 fn harness() -> Harness {
     Harness {
         artifacts: committed_program().expect("the program"),
-        policy: in_turn(),
+        policy: std::sync::Arc::new(crate::solver::policy::by_name("crux").expect("a policy")),
         statements: crate::sim::invariant::all,
     }
 }

@@ -32,7 +32,7 @@ impl Policy for InTurn {
     }
 }
 
-pub(crate) fn in_turn() -> SharedPolicy {
+fn in_turn() -> SharedPolicy {
     Arc::new(InTurn)
 }
 

@@ -59,11 +59,14 @@ impl Link {
         }
         let mut first_finished = false;
         if let Some(job) = served {
-            next = next.min(self.now + self.left[job]);
+            let done = self.now + self.left[job];
+            let finishes = done <= next;
+            next = next.min(done);
             self.got[job] += next - self.now;
             self.left[job] -= next - self.now;
             let pulse = self.pulses[job];
-            if self.left[job] <= 1e-12 * pulse.comm {
+            // Not "nothing is left": rounding can leave so little that adding it to `now` changes nothing, for ever.
+            if finishes {
                 // The next iteration begins when this one has computed and communicated.
                 let begin = next.max(self.compute_end[job]);
                 self.left[job] = pulse.comm;
@@ -140,5 +143,21 @@ pub fn correction(reference: Pulse, job: Pulse) -> f64 {
         CORRECTION_MAX
     } else {
         1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_are_tiny_beside_their_period_come_to_an_end() {
+        // The time left after rounding was once larger than the threshold for "done" and smaller than the clock's step.
+        for step in 0..2_000_u32 {
+            let tiny = |comm: f64| Pulse { compute: 1.0 / 3.0, overlap: 0.5, comm };
+            let comm = 1e-7 * (1.0 + f64::from(step) / 7.0);
+            let [a, b] = network_shares(tiny(comm), tiny(comm * 0.7));
+            assert!(a > 0.0 && b > 0.0 && a + b < 1.0, "{comm}: {a} {b}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Speed of the switch: lookups beside the scan that they must agree with, and our program's time per packet beside the
-//! plainest forwarder there is (copy the bytes, note the port). `cargo bench --bench switch` prints divan's table and then
-//! the ratios, measured in the same run.
+//! plainest forwarder there is (copy the bytes, note the port). `cargo bench --bench switch` prints divan's table and
+//! then the ratios, measured in the same run.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -333,8 +333,8 @@ fn copy_a_packet(bencher: Bencher<'_, '_>, length: usize) {
     bencher.bench_local(move || black_box(plain.packet(1, &packet)));
 }
 
-/// Median nanoseconds per call over 201 batches. A batch should take some ten microseconds: short enough to fall between
-/// two switches of the scheduler on a busy machine.
+/// Median nanoseconds per call over 201 batches. A batch should take some ten microseconds: short enough to fall
+/// between two switches of the scheduler on a busy machine.
 fn nanoseconds(batch: u32, mut call: impl FnMut() -> u64) -> f64 {
     let mut times: Vec<f64> = (0..201)
         .map(|_| {

@@ -47,7 +47,7 @@ pub const MAX_PACKETS: usize = 64 * 1024;
 
 /// Times that a packet and its clones may be resubmitted, recirculated or cloned. BMv2 lets a program do so for ever; in
 /// virtual time that would never end. Programs that loop on purpose stay far below.
-pub const MAX_PASSES: u16 = 256;
+pub const MAX_PASSES: u16 = 128;
 
 /// Resubmitted and recirculated packets that wait for ingress (BMv2's own limit); more are dropped.
 pub const MAX_INPUT: usize = 1024;

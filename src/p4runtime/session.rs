@@ -219,6 +219,8 @@ impl Session {
         self.close(out);
         // Whoever leads next may have used higher ones: the next leadership asks for its own.
         self.epoch = None;
+        // What was sent once is the floor of whatever comes later: election ids never fall.
+        self.least = self.least.max(self.sent.unwrap_or(0));
         self.state = State::Idle;
     }
 

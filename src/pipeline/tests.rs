@@ -1,3 +1,5 @@
+//! The pipeline's tables, labels, entry sets and reconciling against the committed program.
+
 use super::*;
 use crate::id::{LinkId, PortNo, SwitchId, TreeId};
 use crate::p4runtime::proto::p4::config::v1 as info;

@@ -1,4 +1,5 @@
-//! What is decided about a switch before it has a program. In: flags or a scenario. Out: plain values. Must not know programs.
+//! What is decided about a switch before it has a program. In: flags or a scenario. Out: plain values. Must not know
+//! programs.
 
 use crate::id::PortNo;
 use crate::switch::traffic::Limits;

@@ -1,5 +1,6 @@
-//! The switch as a P4Runtime server sees it. In: updates and patterns that the server has checked against P4Info. Out: changed state,
-//! entities, stream messages. Must not know clients; must not touch packets but those from and to the controller.
+//! The switch as a P4Runtime server sees it. In: updates and patterns that the server has checked against P4Info. Out:
+//! changed state, entities, stream messages. Must not know clients; must not touch packets but those from and to the
+//! controller.
 //!
 //! ```text
 //!  Update ─► entries │ profiles │ arrays │ copies ─► memory, replication

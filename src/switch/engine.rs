@@ -1,18 +1,19 @@
-//! The packet's way through the switch. In: packets with a port and a time, updates from the server. Out: packets with a port and a time,
-//! messages in the outbox. Must not know our program or how entries are stored.
+//! The packet's way through the switch. In: packets with a port and a time, updates from the server. Out: packets with
+//! a port and a time, messages in the outbox. Must not know our program or how entries are stored.
 //!
 //! ```text
-//!             ┌──────────── resubmit ────────────┐        ┌────────────── recirculate ─────────────┐
-//!             ▼                                  │        ▼                                        │
-//!  receive ─► parse ─► ingress ─► clone, digest, resubmit, multicast, drop ─► queues               │
-//!                                   │                                            │ advance         │
-//!                                   └─► queues                                   ▼                 │
-//!                                        ▲                                    egress ─► clone ─► drop ─► deparse ─► Sent, PacketIn
-//!                                        └────────────────────────────────────────────────┘
+//!                ┌────────── resubmit ───────────┐
+//!                ▼                               │
+//!  receive ─► [parse ─► ingress ─► clone, digest, resubmit, multicast, drop] ─► queues ◄── clones of egress
+//!                ▲                                                                 │ advance
+//!                │                                                                 ▼
+//!                └────────────── recirculate ◄── deparse ◄── drop ◄── clone ◄── [egress]
+//!                                                   │
+//!                                                   └─► Sent, or PacketIn on the CPU port
 //! ```
 //! The order of the decisions after ingress and egress is simple_switch's (`simple_switch.cpp`, `ingress_thread` and
-//! `egress_thread`), and so are the values of the metadata. Packets live in slots that are used again, so a switch that has
-//! seen its busiest moment allocates nothing for a packet; only packets to the controller and digests do.
+//! `egress_thread`), and so are the values of the metadata. Packets live in slots that are used again, so a switch that
+//! has seen its busiest moment allocates nothing for a packet; only packets to the controller and digests do.
 
 mod copies;
 #[cfg(test)]

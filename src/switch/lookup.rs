@@ -6,8 +6,9 @@
 //!                       │                                   ▲
 //!                       └────► PackedKey (value, mask, ranges) ── insert / remove
 //! ```
-//! Three structures, one per kind of table: [`exact`] (hash), [`lpm`] (a trie of 4-bit strides), [`ternary`] (tuple space
-//! search in order of priority). [`reference`] is a scan over all entries, obviously right; random entries and keys must agree.
+//! Three structures, one per kind of table: [`exact`] (hash), [`lpm`] (a trie of 4-bit strides), [`ternary`] (tuple
+//! space search in order of priority). [`reference`] is a scan over all entries, obviously right; random entries and
+//! keys must agree.
 
 pub mod exact;
 pub mod lpm;

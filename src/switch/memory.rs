@@ -1,5 +1,6 @@
-//! Everything that a program keeps between packets. In: the program's declarations, then packed keys and cell indices. Out: actions
-//! with their data, colours, cells. Must not know headers, ports' queues or messages; `device` fills it from the control plane.
+//! Everything that a program keeps between packets. In: the program's declarations, then packed keys and cell indices.
+//! Out: actions with their data, colours, cells. Must not know headers, ports' queues or messages; `device` fills it
+//! from the control plane.
 
 use crate::id::PortNo;
 use crate::switch::lookup::PackedKey;
@@ -129,8 +130,8 @@ impl Memory {
     }
 }
 
-/// The compiler makes several actions of one P4 action, one per use. Entries and members name the first of equal name and data,
-/// so that tables can share them.
+/// The compiler makes several actions of one P4 action, one per use. Entries and members name the first of equal name
+/// and data, so that tables can share them.
 #[must_use]
 pub fn canonical_actions(program: &Program) -> Vec<ActionNo> {
     let same = |a: &program::Action, b: &program::Action| a.name == b.name && a.params == b.params;

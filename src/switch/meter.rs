@@ -1,8 +1,9 @@
-//! Meters: two rates, three colours. In: a packet's length and a time. Out: green, yellow or red. Must not know what is done about it.
+//! Meters: two rates, three colours. In: a packet's length and a time. Out: green, yellow or red. Must not know what is
+//! done about it.
 //!
 //! As BMv2 (`bm_sim/meters.cpp`, after RFC 2698, colour-blind): two buckets fill with tokens counted from one origin in
-//! whole microseconds; the peak bucket is asked first (too little: red, nothing is taken from the committed one), then the
-//! committed one (too little: yellow, the peak bucket has paid). A meter that was never configured says green.
+//! whole microseconds; the peak bucket is asked first (too little: red, nothing is taken from the committed one), then
+//! the committed one (too little: yellow, the peak bucket has paid). A meter that was never configured says green.
 
 /// 0 green, 1 yellow, 2 red: the numbers that v1model programs see.
 pub const GREEN: u8 = 0;

@@ -1,8 +1,9 @@
-//! Action profiles and selectors. In: members and groups from the control plane, a hash per packet. Out: the member to run. Must not know
-//! tables or messages.
+//! Action profiles and selectors. In: members and groups from the control plane, a hash per packet. Out: the member to
+//! run. Must not know tables or messages.
 //!
-//! A group's member is `hash % active members`, members in ascending order of their ids, each as often as its weight says (BMv2
-//! has no weights; its order is that of the handles, which ascend as ids do). A member whose watch port is down is not active.
+//! A group's member is `hash % active members`, members in ascending order of their ids, each as often as its weight
+//! says (BMv2 has no weights; its order is that of the handles, which ascend as ids do). A member whose watch port is
+//! down is not active.
 
 use crate::id::PortNo;
 use crate::switch::program::ActionNo;

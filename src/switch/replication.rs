@@ -1,5 +1,5 @@
-//! Copies of packets: multicast groups and clone sessions. In: entries from the control plane. Out: (port, instance) pairs. Must not know
-//! packets or messages.
+//! Copies of packets: multicast groups and clone sessions. In: entries from the control plane. Out: (port, instance)
+//! pairs. Must not know packets or messages.
 
 use crate::id::PortNo;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What a switch counted. In: one call per packet that came, went or was lost. Out: numbers per port and queue. Must not know why
-//! the program wanted it so.
+//! What a switch counted. In: one call per packet that came, went or was lost. Out: numbers per port and queue. Must
+//! not know why the program wanted it so.
 
 use crate::id::PortNo;
 use crate::switch::exec::Faults;

@@ -1,5 +1,5 @@
-//! The entries of one table. In: packed keys from packets, entries from the control plane. Out: what to run; counts and times kept per
-//! entry. Must not know P4Runtime's messages or the meaning of an action.
+//! The entries of one table. In: packed keys from packets, entries from the control plane. Out: what to run; counts and
+//! times kept per entry. Must not know P4Runtime's messages or the meaning of an action.
 
 use crate::switch::lookup::{EntryId, FieldKind, FieldMatch, KeyLayout, Lookup, PackedKey, Rank};
 use crate::switch::meter::Meter;
@@ -207,8 +207,9 @@ impl Table {
         Some(entry)
     }
 
-    /// Adds the program's entries. JSON priorities count upwards (1 wins over 2), P4Runtime's downwards, so they are mirrored
-    /// within the table. `actions` are the table's actions by canonical number. Entries that the layout refuses are left out: the loader has checked them.
+    /// Adds the program's entries. JSON priorities count upwards (1 wins over 2), P4Runtime's downwards, so they are
+    /// mirrored within the table. `actions` are the table's actions by canonical number. Entries that the layout
+    /// refuses are left out: the loader has checked them.
     pub fn insert_constants(&mut self, table: &program::Table, actions: &[ActionNo]) {
         let Some(constants) = &table.const_entries else { return };
         let last = constants.iter().map(|entry| entry.priority).max().unwrap_or(0);

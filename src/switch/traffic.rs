@@ -1,5 +1,5 @@
-//! The traffic manager. In: packets with a port, a queue and a length. Out: the packet that leaves next, and when. Must not
-//! know what a packet is: it carries a `T`.
+//! The traffic manager. In: packets with a port, a queue and a length. Out: the packet that leaves next, and when. Must
+//! not know what a packet is: it carries a `T`.
 //!
 //! ```text
 //!  enqueue ─► [queue N-1]──┐
@@ -7,12 +7,13 @@
 //!             [queue  0 ]──┘
 //! ```
 //! Strict priority, highest number first, tail drop. Unlike BMv2 (`bm_sim/queueing.h`, whose rates are per queue and in
-//! packets, and whose four workers let one port's queues starve another's) all queues of a port share one shaper, as the queues of a
-//! link do. BMv2's packet rates exist too: a queue's head may go at `max(enqueued, last + 1/pps)`, fixed when it is enqueued.
+//! packets, and whose four workers let one port's queues starve another's) all queues of a port share one shaper, as
+//! the queues of a link do. BMv2's packet rates exist too: a queue's head may go at `max(enqueued, last + 1/pps)`,
+//! fixed when it is enqueued.
 //!
 //! Time is the caller's. A service starts at the first instant when the port is free and a packet may go, however late
-//! [`Traffic::dequeue`] is called, and chooses among the packets that were there at that instant; so results do not depend on
-//! how often the caller looks.
+//! [`Traffic::dequeue`] is called, and chooses among the packets that were there at that instant; so results do not
+//! depend on how often the caller looks.
 
 #[cfg(test)]
 mod tests;
@@ -325,8 +326,8 @@ impl<T> Traffic<T> {
     /// Says that the packet just dequeued goes out with `bytes` bytes; the port is busy until the returned time, when
     /// its last bit has left. A packet that egress dropped takes no time: do not call this for it.
     ///
-    /// Times are rounded up to nanoseconds, but the rounding is given back to the packet that follows without a gap, so that the
-    /// rate holds in the long run.
+    /// Times are rounded up to nanoseconds, but the rounding is given back to the packet that follows without a gap, so
+    /// that the rate holds in the long run.
     pub fn transmitted(&mut self, port: PortNo, start: Time, bytes: u64) -> Time {
         let Some(state) = self.port_mut(port) else { return start };
         let Some(rate) = state.rate else { return start };

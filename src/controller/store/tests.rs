@@ -1,3 +1,5 @@
+//! Stores: both backs, crashes, versions, locks.
+
 use super::*;
 use crate::id::SwitchId;
 use tempfile::TempDir;

@@ -216,6 +216,19 @@ fn draws_repeat_and_differ_by_seed_purpose_and_index() {
 }
 
 #[test]
+fn start_phases_are_spread_over_the_period() {
+    let mut instance = two_jobs_one_link();
+    instance.jobs[0].start = 1.0;
+    let starts: Vec<f64> =
+        (0..400).map(|index| Draws::random(&instance, 1, "a", index).start[0]).collect();
+    let mean = starts.iter().sum::<f64>() / 400.0;
+    // Period 4: mean 2, deviation of the mean 4 / sqrt(12 * 400) = 0.06.
+    assert!((mean - 2.0).abs() < 0.25, "{mean}");
+    let quarter = starts.iter().filter(|&&start| start < 1.0).count();
+    assert!((60..140).contains(&quarter), "{quarter}");
+}
+
+#[test]
 fn an_arrival_is_kept_and_a_phase_is_drawn_anew() {
     let mut instance = two_jobs_one_link();
     instance.jobs[0].start = 1.0;

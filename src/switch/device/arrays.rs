@@ -1,5 +1,5 @@
-//! Counter, meter and register arrays, and value sets. In: entries with an index, or without one (all cells). Out: the same, read back. Must
-//! not know packets.
+//! Counter, meter and register arrays, and value sets. In: entries with an index, or without one (all cells). Out: the
+//! same, read back. Must not know packets.
 
 use super::{Control, Done, refuse, unknown_id};
 use crate::p4runtime::device::Refusal;

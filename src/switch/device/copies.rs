@@ -1,4 +1,5 @@
-//! Multicast groups and clone sessions. In: `PacketReplicationEngineEntry`. Out: the same, read back as written. Must not know packets.
+//! Multicast groups and clone sessions. In: `PacketReplicationEngineEntry`. Out: the same, read back as written. Must
+//! not know packets.
 
 use super::profiles::check_presence;
 use super::{Control, Done, refuse};

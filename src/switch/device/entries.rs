@@ -1,5 +1,5 @@
-//! Table entries and their direct resources. In: `TableEntry`, `DirectCounterEntry`, `DirectMeterEntry`. Out: the same, in canonical form, read
-//! back from what packets use; nothing is stored twice. Must not know packets.
+//! Table entries and their direct resources. In: `TableEntry`, `DirectCounterEntry`, `DirectMeterEntry`. Out: the same,
+//! in canonical form, read back from what packets use; nothing is stored twice. Must not know packets.
 
 use super::arrays::{counter_data, meter_config, meter_counter_data, rates};
 use super::names::{FieldNames, TableNames};

@@ -1,5 +1,5 @@
-//! P4Info's ids against the program's numbers. In: P4Info and a loaded program. Out: a table of both, made once per pipeline. Must not
-//! know entries.
+//! P4Info's ids against the program's numbers. In: P4Info and a loaded program. Out: a table of both, made once per
+//! pipeline. Must not know entries.
 
 use crate::p4runtime::p4info::{Index, MatchType};
 use crate::p4runtime::proto::p4::config::v1::P4Info;

@@ -1,5 +1,5 @@
-//! Members and groups of action profiles. In: `ActionProfileMember`, `ActionProfileGroup`. Out: the same, read back. Must not know tables beyond
-//! how many entries name a member or group.
+//! Members and groups of action profiles. In: `ActionProfileMember`, `ActionProfileGroup`. Out: the same, read back.
+//! Must not know tables beyond how many entries name a member or group.
 
 use super::entries::bytes_of;
 use super::names::ProfileNames;

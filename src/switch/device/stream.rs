@@ -1,5 +1,6 @@
-//! What the switch says by itself and what the controller sends as packets. In: bytes on the CPU port, digest samples, times. Out:
-//! `PacketIn`, `DigestList`, `IdleTimeoutNotification`; bytes for `PacketOut`. Must not know streams or clients.
+//! What the switch says by itself and what the controller sends as packets. In: bytes on the CPU port, digest samples,
+//! times. Out: `PacketIn`, `DigestList`, `IdleTimeoutNotification`; bytes for `PacketOut`. Must not know streams or
+//! clients.
 
 use super::names::HeaderField;
 use super::profiles::check_presence;
@@ -153,8 +154,8 @@ impl Control {
         Ok(())
     }
 
-    /// Takes the values of one sample, in the order of the learn list at position `list` of the program. A digest that is
-    /// switched off takes nothing. Returns false if the sample was lost.
+    /// Takes the values of one sample, in the order of the learn list at position `list` of the program. A digest that
+    /// is switched off takes nothing. Returns false if the sample was lost.
     pub fn sample(
         &mut self,
         now: Time,

@@ -2,7 +2,7 @@
 
 use crate::switch::{
     code::Op,
-    expr::{Expr, HeaderExpr, Place as Target},
+    expr::{Binary, Expr, HeaderExpr, Place as Target},
     load::{
         Loader, Scope,
         error::LoadError,
@@ -219,6 +219,15 @@ impl<'a> Loader<'a> {
                 Ok(())
             }
             "no_op" => Ok(()),
+            "add_to_field"
+            | "subtract_from_field"
+            | "add"
+            | "subtract"
+            | "bit_and"
+            | "bit_or"
+            | "bit_xor"
+            | "shift_left"
+            | "shift_right" => self.arithmetic_primitive(call),
             "assert" | "assume" => {
                 call.takes(1, "1")?;
                 let condition = self.numeric(call, 0)?;
@@ -228,6 +237,26 @@ impl<'a> Loader<'a> {
             }
             _ => self.packet_primitive(call),
         }
+    }
+
+    /// Arithmetic of compilers from before there was `assign`: `f += a`, or `f = a op b`.
+    fn arithmetic_primitive(&mut self, call: &Call<'_>) -> Read<()> {
+        let in_place = call.op.ends_with("_field");
+        call.takes(if in_place { 2 } else { 3 }, if in_place { "2" } else { "3" })?;
+        let target = self.written(call, 0)?;
+        let first = usize::from(!in_place);
+        let (a, b) = (self.numeric(call, first)?, self.numeric(call, first + 1)?);
+        let op = match call.op {
+            "add_to_field" | "add" => Binary::Add,
+            "bit_and" => Binary::And,
+            "bit_or" => Binary::Or,
+            "bit_xor" => Binary::Xor,
+            "shift_left" => Binary::Shl,
+            "shift_right" => Binary::Shr,
+            _ => Binary::Sub,
+        };
+        self.builder.assign(&target, &Expr::binary(op, a, b));
+        Ok(())
     }
 
     /// Requests to the target.

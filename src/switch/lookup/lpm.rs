@@ -1,8 +1,8 @@
 //! Longest prefix match. In: a packed key. Out: the entry with the longest prefix. Must not know what the other fields
 //! mean: they select one trie each, by hash.
 //!
-//! A trie of 4-bit strides; every node keeps the prefixes that end inside it (lengths 0 to 3 below the node) as a heap-ordered
-//! bitmap, so a node answers with one mask and one count of leading zeros:
+//! A trie of 4-bit strides; every node keeps the prefixes that end inside it (lengths 0 to 3 below the node) as a
+//! heap-ordered bitmap, so a node answers with one mask and one count of leading zeros:
 //! ```text
 //!   bit 0: length 0;  bits 1-2: length 1;  bits 3-6: length 2;  bits 7-14: length 3
 //! ```

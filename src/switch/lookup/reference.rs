@@ -1,5 +1,6 @@
-//! The slow, obviously right lookup: look at every entry, keep the best that matches. In: entries as packed keys. Out: the entry that
-//! wins. The clever structures must agree with it on random entries and keys; it also stands beside them in the benches.
+//! The slow, obviously right lookup: look at every entry, keep the best that matches. In: entries as packed keys. Out:
+//! the entry that wins. The clever structures must agree with it on random entries and keys; it also stands beside them
+//! in the benches.
 
 use super::{EntryId, FieldKind, KeyLayout, PackedKey, Rank};
 

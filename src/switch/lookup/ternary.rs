@@ -1,14 +1,14 @@
 //! Match by mask, range and priority. In: packed keys with masks. Out: the entry with the highest priority among those
 //! that match. Must not know prefixes: a prefix is a mask here.
 //!
-//! Tuple space search: entries with compatible masks share one hash map, keyed by the bits under the *tuple's* mask, which
-//! is a subset of every member's mask; the rest of the key is checked on the few candidates of a bucket. Tuples are visited in falling
-//! order of their best priority, and the visit ends as soon as no later tuple can win. Sharing a coarser tuple keeps
-//! their number small when prefixes of many lengths are mixed (the idea of TupleMerge, Daly et al., 2019).
-//! A range goes into the hash by the leading bits that its bounds have in common.
+//! Tuple space search: entries with compatible masks share one hash map, keyed by the bits under the *tuple's* mask,
+//! which is a subset of every member's mask; the rest of the key is checked on the few candidates of a bucket. Tuples
+//! are visited in falling order of their best priority, and the visit ends as soon as no later tuple can win. Sharing a
+//! coarser tuple keeps their number small when prefixes of many lengths are mixed (the idea of TupleMerge, Daly et al.,
+//! 2019). A range goes into the hash by the leading bits that its bounds have in common.
 //!
-//! Worst case: masks without any common structure end in the tuple without bits, which is a scan in order of priority, so
-//! a lookup is never slower than the scan by more than [`MAX_TUPLES`] hashes.
+//! Worst case: masks without any common structure end in the tuple without bits, which is a scan in order of priority,
+//! so a lookup is never slower than the scan by more than [`MAX_TUPLES`] hashes.
 
 use super::exact::Exact;
 use super::{EntryId, FieldKind, KeyLayout, PackedKey, Rank, Words};

@@ -74,6 +74,24 @@ fn a_case_too_large_to_simulate_gets_the_best_start_by_estimate() {
 }
 
 #[test]
+fn a_lane_keeps_the_best_choice_it_met_with_its_true_score() {
+    let instance = random(4, 6);
+    let effort = effort(2, 1_000, Objective::Both);
+    let yardstick = Yardstick::new(&instance, &effort);
+    let start = starts::simulated(&instance, &effort, &yardstick).swap_remove(0);
+    let mut lane = lane::Lane::new(&instance, &yardstick, &effort, 0, &start);
+    let mut before = start.score;
+    for _ in 0..60 {
+        lane.search(10, 0.0, &|| false);
+        assert!(lane.best.score <= before);
+        before = lane.best.score;
+    }
+    assert!(before < start.score, "600 moves find something");
+    let score = Evaluator::new(&instance, &yardstick).score(&lane.best.choice, f64::INFINITY);
+    assert_eq!(lane::doubted(&instance, &lane.best.choice, score), lane.best.score);
+}
+
+#[test]
 fn it_beats_the_baselines_on_draws_it_did_not_plan_with() {
     let (mut joint, mut others) = (0.0, [0.0; 4]);
     for seed in 0..8 {

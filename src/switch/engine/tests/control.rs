@@ -195,7 +195,7 @@ fn counters_and_meters_are_read_and_written_by_index_or_whole() {
     let counter_id = rig.info.counter("seen").unwrap().names.id;
     let all = CounterEntry { counter_id, ..CounterEntry::default() };
     let packets = |rig: &Rig| -> Vec<i64> {
-        let read = rig.read(Kinds::CounterEntry(all.clone()));
+        let read = rig.read(Kinds::CounterEntry(all));
         let count = |kind: &Kinds| match kind {
             Kinds::CounterEntry(entry) => entry.data.unwrap().packet_count,
             other => panic!("{other:?}"),
@@ -204,7 +204,7 @@ fn counters_and_meters_are_read_and_written_by_index_or_whole() {
     };
     assert_eq!(packets(&rig), [0, 0, 0, 1, 0, 0, 0, 0]);
     let data = Some(CounterData { byte_count: 0, packet_count: 9 });
-    rig.write(Type::Modify, Kinds::CounterEntry(CounterEntry { data, ..all.clone() })).unwrap();
+    rig.write(Type::Modify, Kinds::CounterEntry(CounterEntry { data, ..all })).unwrap();
     assert_eq!(packets(&rig), [9; 8]);
     let index = Some(Cell { index: 8 });
     let beyond = CounterEntry { index, ..all };
@@ -312,7 +312,7 @@ fn a_group_spreads_by_hash_and_weight_over_members_whose_ports_are_up() {
     assert_eq!(spread(&mut rig), again);
 
     let pattern = group(&rig, 0, &[]);
-    assert_eq!(rig.read(pattern), [wanted.clone()]);
+    assert_eq!(rig.read(pattern), std::slice::from_ref(&wanted));
     // What is in use stays.
     let used = member(&rig, "choices", 1, ("send", &[("port", 11)]));
     assert_eq!(rig.write(Type::Delete, used.clone()), Err(Code::FailedPrecondition));

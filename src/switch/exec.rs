@@ -12,6 +12,8 @@
 
 mod headers;
 mod primitives;
+#[cfg(test)]
+mod tests;
 
 use crate::switch::{
     code::Op,

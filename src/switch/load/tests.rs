@@ -347,3 +347,19 @@ fn a_loop_that_never_ends_is_stopped_and_counted() {
     assert_eq!(packet.faults.budget, 1);
     assert_eq!(packet.phv.get(program.layout.field_named("scalars", "tmp").unwrap()), 8_193);
 }
+
+#[test]
+fn arithmetic_of_older_compilers_assigns_its_result() {
+    let mut json = small();
+    json["actions"][3]["primitives"] = json!([
+        {"op": "subtract_from_field", "parameters": [{"type": "field", "value": ["scalars", "tmp"]}, {"type": "hexstr", "value": "0x1"}]},
+        {"op": "shift_right", "parameters": [
+            {"type": "field", "value": ["scalars", "key"]}, {"type": "field", "value": ["scalars", "tmp"]}, {"type": "hexstr", "value": "0x1c"}]}
+    ]);
+    json["pipelines"][1]["tables"][0]["default_entry"]["action_id"] = json!(3);
+    let program = load(json.to_string().as_bytes()).unwrap();
+    let mut packet = Packet::new(&program, 511);
+    packet.run(&program, 1, &mut Anything::default(), Facts::default());
+    let get = |field| packet.phv.get(program.layout.field_named("scalars", field).unwrap());
+    assert_eq!((get("tmp"), get("key")), (0xffff_ffff, 0xf));
+}

@@ -236,6 +236,9 @@ fn row(result: &RunResult) -> Row {
             delivered: packets.delivered,
             duplicated: packets.duplicated,
             reordered: packets.reordered,
+            repeated: packets.repeated,
+            control_sent: packets.control_sent,
+            control_delivered: packets.control_delivered,
             dropped: Dropped {
                 label_miss: packets.dropped.label_miss,
                 queue_full: packets.dropped.queue_full,

@@ -432,6 +432,12 @@ impl Core {
                 .all(|switch| switch.excluded || (switch.synced && switch.phase == Phase::Active))
     }
 
+    /// Retired labels whose entries are not removed yet: the controller will still write to remove them.
+    #[must_use]
+    pub fn retiring(&self) -> usize {
+        self.retiring.len()
+    }
+
     /// Flows that are not wholly on their goal, and flows that are leaving switches that plans use.
     #[must_use]
     pub fn outside(&self) -> usize {

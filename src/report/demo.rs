@@ -60,17 +60,24 @@ pub struct Row {
     pub entries_written: u64,
 }
 
-/// Packet accounting: `sent = delivered + Σ dropped`.
+/// Packet accounting by the hosts and the switches' own counters:
+/// `sent + control_sent = delivered + duplicated + control_delivered + Σ dropped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Packets {
-    /// Handed to the network by hosts, retransmissions included.
+    /// Data handed to the network by hosts, repetitions included.
     pub sent: u64,
-    /// Handed to a host by the network.
+    /// Data that arrived for the first time.
     pub delivered: u64,
-    /// Data that a receiver already had although nothing was retransmitted.
+    /// Data that a receiver already had.
     pub duplicated: u64,
-    /// Data that arrived behind a later packet of its flow.
+    /// Data, sent once, that arrived behind a later packet of its flow.
     pub reordered: u64,
+    /// Data sent again.
+    pub repeated: u64,
+    /// Acknowledgements and probes handed to the network.
+    pub control_sent: u64,
+    /// Acknowledgements and probes that arrived.
+    pub control_delivered: u64,
     /// By reason.
     pub dropped: Dropped,
 }

@@ -184,8 +184,18 @@ impl Harness {
     }
 }
 
-/// After the run has converged, reading every switch again changes nothing.
+/// Longest time for retired labels to go: two counter reads apart, the rest after them, and repeated looks while packets
+/// still carry the label.
+const RETIRE_BOUND: Span = Span::from_millis(60_000);
+
+/// After the run has converged and retired labels are gone, reading every switch again changes nothing.
 fn quiet<W: Wire>(world: &mut World<W>, checker: &mut Checker) -> Result<(), CheckError> {
+    let until = world.queue.now() + RETIRE_BOUND;
+    while world.core.retiring() > 0 && world.queue.next_at().is_some_and(|at| at <= until) {
+        if let Some((now, happened)) = world.step()? {
+            checker.check(world, now, happened)?;
+        }
+    }
     let before = world.counts().updates;
     let reads = |world: &World<W>| {
         let read = |(_, notice): &&(Time, Notice)| matches!(notice, Notice::Read { .. });

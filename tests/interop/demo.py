@@ -47,8 +47,10 @@ def check_policy(policy, jobs):
     dropped = packets["dropped"]
     if sorted(dropped) != sorted(DROPS):
         fail(f"{name}: drop reasons are {sorted(dropped)}")
-    if packets["sent"] < packets["delivered"]:
-        fail(f"{name}: more delivered than sent: {packets}")
+    out = packets["sent"] + packets["control_sent"]
+    arrived = packets["delivered"] + packets["duplicated"] + packets["control_delivered"]
+    if out != arrived + sum(dropped.values()):
+        fail(f"{name}: {packets} does not add up")
     if dropped["label_miss"] or packets["duplicated"]:
         fail(f"{name}: label_miss {dropped['label_miss']}, duplicated {packets['duplicated']}")
     if packets["reordered"] and not policy["forced_flips"]:

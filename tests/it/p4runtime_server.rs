@@ -134,6 +134,34 @@ fn leading_zeros_are_accepted_and_not_returned() {
     assert_eq!((action, key), (vec![7], vec![7]));
 }
 
+/// What `Device` promises to devices: canonical byte strings, matches and parameters in the order of P4Info. The fake
+/// device keeps what it is given, so it shows what arrived.
+#[test]
+fn devices_see_canonical_values_in_the_order_of_p4info() {
+    let mut server = Server::new(crate::fake_device::FakeDevice::new(1), Profile::Spec);
+    let stream = server.open_stream();
+    server.stream_message(NOW, stream, t::arbitration(5));
+    assert_eq!(server.call(NOW, t::set_pipeline(5)), Ok(Reply::SetPipeline));
+    let entry = |key: &str, params: &str| {
+        format!(
+            "updates {{ type: INSERT entity {{ table_entry {{ table_id: 0x02000002 priority: 1 {key} \
+             action {{ action {{ action_id: 0x01000002 {params} }} }} }} }} }}"
+        )
+    };
+    let shuffled = entry(
+        "match { field_id: 3 ternary { value: '\\0\\x1' mask: '\\0\\0\\xf' } } match { field_id: 1 exact { value: '\\0\\x7' } }",
+        "params { param_id: 2 value: '\\0\\0\\x2' } params { param_id: 1 value: '\\0\\x1' }",
+    );
+    let canonical = entry(
+        "match { field_id: 1 exact { value: '\\x7' } } match { field_id: 3 ternary { value: '\\x1' mask: '\\xf' } }",
+        "params { param_id: 1 value: '\\x1' } params { param_id: 2 value: '\\x2' }",
+    );
+    let ringpath::p4runtime::rpc::Rpc::Write(wanted) = t::write(5, &canonical) else { panic!() };
+    assert_eq!(server.call(NOW, t::write(5, &shuffled)), Ok(Reply::Write));
+    let stored: Vec<_> = server.device().state.values().cloned().collect();
+    assert_eq!(stored, [wanted.updates[0].entity.clone().unwrap()]);
+}
+
 /// Where PI differs (facts are PI's proto/frontend/src/device_mgr.cpp), the profile Bmv2 does as PI does.
 #[test]
 fn the_bmv2_profile_answers_as_pi_does() {

@@ -15,7 +15,7 @@ pub const QUEUES: usize = 8;
 /// Turns of the flows of one host. Bounded: a flow stands at most once in each line.
 #[derive(Clone, Debug, Default)]
 pub struct Nic {
-    control: VecDeque<u32>,
+    control: VecDeque<Turn>,
     /// One line per queue; larger is served first.
     data: [VecDeque<u32>; QUEUES],
     /// A packet is on its way out.
@@ -27,6 +27,8 @@ pub struct Nic {
 pub enum Turn {
     /// The flow's receiver here has an acknowledgement to send.
     Control(u32),
+    /// The flow's sender here may have a probe to send.
+    Probe(u32),
     /// The flow's sender here may have a packet to send.
     Data(u32),
 }
@@ -34,7 +36,13 @@ pub enum Turn {
 impl Nic {
     /// Lines a flow's receiver up; the caller keeps the flag that it stands there.
     pub fn line_up_control(&mut self, flow: u32) {
-        self.control.push_back(flow);
+        self.control.push_back(Turn::Control(flow));
+    }
+
+    /// Lines a flow's probe up. Probes do not wait behind the data of higher queues: a flow with unacknowledged data
+    /// must be heard by its first switch once per time-out, or a flip would take its silence for an empty network.
+    pub fn line_up_probe(&mut self, flow: u32) {
+        self.control.push_back(Turn::Probe(flow));
     }
 
     /// Lines a flow's sender up in a queue (beyond the last: the last); the caller keeps the flag that it stands there.
@@ -44,8 +52,8 @@ impl Nic {
 
     /// Who is next.
     pub fn turn(&mut self) -> Option<Turn> {
-        if let Some(flow) = self.control.pop_front() {
-            return Some(Turn::Control(flow));
+        if let Some(turn) = self.control.pop_front() {
+            return Some(turn);
         }
         self.data.iter_mut().rev().find_map(VecDeque::pop_front).map(Turn::Data)
     }
@@ -70,11 +78,13 @@ mod tests {
     }
 
     #[test]
-    fn a_higher_queue_goes_first_and_an_unknown_one_counts_as_the_highest() {
+    fn probes_go_first_then_higher_queues_and_an_unknown_one_counts_as_the_highest() {
         let mut nic = Nic::default();
         nic.line_up_data(1, 0);
         nic.line_up_data(2, 5);
         nic.line_up_data(3, 200);
+        nic.line_up_probe(1);
+        assert_eq!(nic.turn(), Some(Turn::Probe(1)));
         assert_eq!(nic.turn(), Some(Turn::Data(3)));
         assert_eq!(nic.turn(), Some(Turn::Data(2)));
         assert_eq!(nic.turn(), Some(Turn::Data(1)));

@@ -102,15 +102,22 @@ impl Sender {
             && (self.probe || !self.repeat.is_empty() || self.next < self.end(transport.window))
     }
 
+    /// Takes the probe that waits, if one does: the first number never sent.
+    pub fn take_probe(&mut self) -> Option<u64> {
+        if self.stopped || !std::mem::take(&mut self.probe) {
+            return None;
+        }
+        self.repeated_since_probe = false;
+        Some(self.high)
+    }
+
     /// Takes the next packet.
     pub fn transmit(&mut self, now: Time, transport: &Transport) -> Option<Transmit> {
         if self.stopped {
             return None;
         }
-        if self.probe {
-            self.probe = false;
-            self.repeated_since_probe = false;
-            return Some(Transmit::Probe(self.high));
+        if let Some(high) = self.take_probe() {
+            return Some(Transmit::Probe(high));
         }
         if let Some((from, to)) = self.repeat.front_mut() {
             let psn = *from;

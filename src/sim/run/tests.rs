@@ -149,7 +149,10 @@ fn a_stuck_exchange_ends_the_run_naming_switch_and_call() {
     let text = error.to_string();
     let names = scenario.topology.nodes().iter().map(|node| format!("'{}'", node.name));
     assert!(names.into_iter().any(|name| text.contains(&name)), "{text}");
-    assert!(text.contains("StreamChannel got no answer within"), "{text}");
+    // Which exchange is caught first depends on the machine; each is named.
+    let calls = ["StreamChannel", "SetForwardingPipelineConfig", "Capabilities", "Read", "Write"];
+    let named = calls.iter().any(|call| text.contains(&format!("{call} got no answer within")));
+    assert!(named, "{text}");
 }
 
 /// A busy fabric whose flows are moved again as soon as their last move is in force.

@@ -65,6 +65,7 @@ impl<F: Forwarder> Net<F> {
         while let Some(turn) = self.hosts[host as usize].nic.turn() {
             let frame = match turn {
                 Turn::Control(flow) => self.control_frame(flow),
+                Turn::Probe(flow) => self.probe_frame(flow),
                 Turn::Data(flow) if flow as usize >= self.flows.len() => {
                     self.background_frame(flow)
                 }
@@ -81,6 +82,15 @@ impl<F: Forwarder> Net<F> {
                 return;
             }
         }
+    }
+
+    fn probe_frame(&mut self, flow: u32) -> Option<(u32, usize)> {
+        let state = &mut self.flows[flow as usize];
+        let high = state.sender.take_probe()?;
+        let (handle, place) = self.pool.reserve();
+        let len = state.data.write(place, Kind::Probe, high, 0, true);
+        self.traffic.control_sent += 1;
+        Some((handle, len))
     }
 
     fn control_frame(&mut self, flow: u32) -> Option<(u32, usize)> {
@@ -183,7 +193,9 @@ impl<F: Forwarder> Net<F> {
         let probe = state.sender.expire(now, &transport);
         self.watch_sender(queue, flow);
         if probe {
-            self.activate(queue, now, flow);
+            let host = self.flows[flow as usize].src;
+            self.hosts[host as usize].nic.line_up_probe(flow);
+            self.pump(queue, now, host);
         }
     }
 

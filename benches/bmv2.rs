@@ -1,0 +1,287 @@
+//! Our data plane on the embedded switch and on BMv2, in one run: `cargo bench --bench bmv2`. BMv2 is `simple_switch_grpc` on
+//! the PATH (or `SIMPLE_SWITCH`), whose build decides much: the figures of a build without optimisation or with logging macros say
+//! nothing. Without it that half is skipped by name.
+//!
+//! BMv2 reads and writes pcap files, so no network device is in the way, and spreads a packet's way over five threads. Its
+//! processor time is read per thread, which also holds on a busy machine: the busiest thread bounds its packets per second,
+//! the sum is what one core could do.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    missing_docs,
+    dead_code,
+    reason = "a bench is a driver: it prints, reads a clock and starts a process"
+)]
+
+#[path = "../tests/it/rig.rs"]
+mod rig;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use ringpath::id::PortNo;
+use ringpath::time::Span;
+use serde_json::{Value, json};
+
+use rig::{Rig, is, repo};
+
+/// Packets that BMv2 gets per case: about 3 s of its processor time.
+const BMV2_PACKETS: u32 = 100_000;
+/// Packets per round on the embedded switch; the fastest of [`ROUNDS`] counts.
+const PACKETS: u32 = 20_000;
+const ROUNDS: u32 = 25;
+/// BMv2 is done when its output has not grown for so long.
+const QUIET: Duration = Duration::from_secs(2);
+
+type Args = &'static [(&'static str, u128)];
+
+/// A table entry for either switch.
+struct Entry {
+    table: &'static str,
+    keys: Args,
+    action: &'static str,
+    args: Args,
+}
+
+struct Case {
+    name: &'static str,
+    entries: Vec<Entry>,
+    from: u16,
+    to: u16,
+    packet: Vec<u8>,
+}
+
+const FABRIC: Entry = Entry {
+    table: "port_role",
+    keys: &[("ingress_port", 10)],
+    action: "set_port_role",
+    args: &[("role", 1)],
+};
+const FLOW: Entry = Entry {
+    table: "classify",
+    keys: &[("src_addr", 0x0A00_0001), ("dst_addr", 0x0A00_0002), ("protocol", 6)],
+    action: "tag",
+    args: &[
+        ("label", 0x101),
+        ("queue", 3),
+        ("src_slot", 1),
+        ("slot", 21),
+        ("epoch", 9),
+        ("flip", 0),
+        ("old_label", 0x101),
+        ("old_queue", 3),
+        ("force", 0),
+        ("flip_gap", 200),
+    ],
+};
+const SINK: Entry =
+    Entry { table: "path_forward", keys: &[("label", 0x101)], action: "sink", args: &[] };
+const HOST: Entry = Entry {
+    table: "host",
+    keys: &[("dst_addr", 0x0A00_0002)],
+    action: "to_host",
+    args: &[("port", 2)],
+};
+
+const fn forward(args: Args) -> Entry {
+    Entry { table: "path_forward", keys: &[("label", 0x101)], action: "forward", args }
+}
+
+/// An IPv4 packet of 1,000 bytes from 10.0.0.1 to 10.0.0.2, tagged for label 0x101 or not.
+fn packet(tagged: bool) -> Vec<u8> {
+    let mut bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+    if tagged {
+        bytes.extend([0x88, 0xB5, 0x16, 1, 1, 1, 0, 21, 9, 0]);
+        bytes.extend([0; 14]);
+    }
+    bytes.extend([8, 0, 0x45, 0, 3, 0xE8, 0, 7, 0x40, 0, 64, 6, 0, 0]);
+    bytes.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x13, 0x88, 0x17, 0x70]);
+    bytes.resize(if tagged { 1_038 } else { 1_014 }, 0);
+    bytes
+}
+
+fn cases() -> Vec<Case> {
+    let case =
+        |name, entries, from, to| Case { name, entries, from, to, packet: packet(from == 10) };
+    vec![
+        case("source leaf (classify, number, push)", vec![FLOW, forward(&[("port", 10)])], 1, 10),
+        case("transit (forward by label)", vec![FABRIC, forward(&[("port", 2)])], 10, 2),
+        case("sink leaf (telemetry, pop)", vec![FABRIC, SINK, HOST], 10, 2),
+        case("untagged (to an attached host)", vec![HOST], 1, 2),
+    ]
+}
+
+/// Nanoseconds per packet on the embedded switch, parser to deparser.
+fn embedded(case: &Case) -> f64 {
+    let mut rig = Rig::new(0);
+    for entry in &case.entries {
+        let keys: Vec<_> = entry.keys.iter().map(|(name, value)| is(name, *value)).collect();
+        let priority = i32::from(entry.table == "classify");
+        rig.add(entry.table, priority, &keys, entry.action, entry.args);
+    }
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let mut sent = 0u32;
+        let started = Instant::now();
+        for _ in 0..PACKETS {
+            rig.now += Span::from_micros(1);
+            rig.switch.receive(rig.now, PortNo(case.from), &case.packet);
+            rig.switch.advance(rig.now, &mut |packet| {
+                sent += u32::from(packet.port.0 == case.to);
+            });
+        }
+        best = best.min(started.elapsed().as_secs_f64() * 1e9 / f64::from(PACKETS));
+        assert_eq!(sent, PACKETS, "{}", case.name);
+    }
+    best
+}
+
+fn find<'a>(things: &'a mut Value, name: &str) -> &'a mut Value {
+    let suffix = format!(".{name}");
+    let mut things = things.as_array_mut().unwrap().iter_mut();
+    things.find(|thing| thing["name"].as_str().unwrap().ends_with(&suffix)).unwrap()
+}
+
+/// Our program with the case's entries as entries of the program: BMv2 needs no controller then.
+fn program_with(entries: &[Entry]) -> Value {
+    let text = fs::read_to_string(repo("p4/build/ringpath.json")).unwrap();
+    let mut program: Value = serde_json::from_str(&text).unwrap();
+    for entry in entries {
+        let action = find(&mut program["actions"], entry.action).clone();
+        let names = action["runtime_data"].as_array().unwrap().iter();
+        let data: Vec<String> = names
+            .map(|param| entry.args.iter().find(|arg| param["name"] == arg.0).unwrap().1)
+            .map(|value| format!("{value:#x}"))
+            .collect();
+        let table = find(&mut program["pipelines"][0]["tables"], entry.table);
+        let fields = table["key"].as_array().unwrap().iter();
+        let key: Vec<Value> = fields.map(|field| match_key(entry, field)).collect();
+        let line = json!({
+            "match_key": key,
+            "action_entry": { "action_id": action["id"], "action_data": data },
+            "priority": 1,
+        });
+        match table["entries"].as_array_mut() {
+            Some(list) => list.push(line),
+            None => table["entries"] = json!([line]),
+        }
+    }
+    program
+}
+
+fn match_key(entry: &Entry, field: &Value) -> Value {
+    let given = entry.keys.iter().find(|key| field["name"] == key.0).map(|key| key.1);
+    let bytes = match field["name"].as_str().unwrap() {
+        "src_addr" | "dst_addr" => 4,
+        "dst_qp" => 3,
+        "protocol" => 1,
+        _ => 2,
+    };
+    let hex = |value: u128| format!("0x{value:0width$x}", width = 2 * bytes);
+    match field["match_type"].as_str().unwrap() {
+        "ternary" => json!({
+            "match_type": "ternary",
+            "key": hex(given.unwrap_or(0)),
+            "mask": hex(if given.is_some() { (1 << (8 * bytes)) - 1 } else { 0 }),
+        }),
+        _ => json!({ "match_type": "exact", "key": hex(given.unwrap()) }),
+    }
+}
+
+fn write_pcap(path: &Path, packet: &[u8], count: u32) {
+    let mut file = Vec::with_capacity(24 + count as usize * (16 + packet.len()));
+    for word in [0xA1B2_C3D4u32, 0x0004_0002, 0, 0, 65_535, 1] {
+        file.extend(word.to_le_bytes());
+    }
+    let length = u32::try_from(packet.len()).unwrap();
+    for n in 0..count {
+        for word in [n / 1_000, n % 1_000, length, length] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(packet);
+    }
+    fs::write(path, file).unwrap();
+}
+
+/// Processor seconds of each thread, most first (`/proc/PID/task/TID/schedstat`, first number, nanoseconds).
+fn threads(process: &Child) -> Vec<f64> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", process.id())).unwrap();
+    let mut used: Vec<f64> = tasks
+        .filter_map(|task| fs::read_to_string(task.unwrap().path().join("schedstat")).ok())
+        .filter_map(|line| line.split(' ').next()?.parse::<f64>().ok())
+        .map(|ns| ns / 1e9)
+        .collect();
+    used.sort_by(|a, b| b.total_cmp(a));
+    used
+}
+
+/// Nanoseconds of processor time per packet on BMv2: of its busiest thread, and of all.
+fn bmv2(case: &Case, switch: &str) -> (f64, f64) {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("program.json"), program_with(&case.entries).to_string()).unwrap();
+    write_pcap(&at("from_in.pcap"), &case.packet, BMV2_PACKETS);
+    write_pcap(&at("to_in.pcap"), &[], 0);
+    let mut process = Command::new(switch)
+        .args(["--use-files", "1", "-L", "off"])
+        .args(["-i", &format!("{}@{}", case.from, at("from").display())])
+        .args(["-i", &format!("{}@{}", case.to, at("to").display())])
+        .arg(at("program.json"))
+        .args(["--", "--priority-queues", "8", "--grpc-server-addr", "127.0.0.1:0"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let size = || fs::metadata(at("to_out.pcap")).map_or(0, |file| file.len());
+    let (mut last, mut since) = (0, Instant::now());
+    // What it used before the first packet: loading the program.
+    let mut before = Vec::new();
+    let after = loop {
+        sleep(Duration::from_millis(20));
+        assert!(process.try_wait().unwrap().is_none(), "{switch} ended early");
+        if size() <= 24 {
+            before = threads(&process);
+        }
+        if size() != last {
+            (last, since) = (size(), Instant::now());
+        } else if last > 24 && since.elapsed() > QUIET {
+            break threads(&process);
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "{switch} sends nothing");
+    };
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let per_packet = |seconds: f64| seconds * 1e9 / f64::from(BMV2_PACKETS);
+    let loading: f64 = before.iter().sum();
+    (per_packet(after[0]), per_packet(after.iter().sum::<f64>() - loading))
+}
+
+fn main() {
+    let switch = std::env::var("SIMPLE_SWITCH").unwrap_or("simple_switch_grpc".to_owned());
+    let present = Command::new(&switch).arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !present {
+        println!("SKIPPED BMv2: no {switch} on the PATH (set SIMPLE_SWITCH)");
+    }
+    println!("nanoseconds per packet of 1,000 bytes (IPv4)");
+    println!("{:38} {:>8} {:>13} {:>11}", "", "embedded", "BMv2: busiest", "all threads");
+    for case in cases() {
+        let ours = embedded(&case);
+        if present {
+            let (busiest, all) = bmv2(&case, &switch);
+            println!(
+                "{:38} {ours:8.0} {busiest:13.0} {all:11.0}   {:.0}x its busiest thread, {:.0}x per core",
+                case.name,
+                busiest / ours,
+                all / ours,
+            );
+        } else {
+            println!("{:38} {ours:8.0}", case.name);
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   CLI, API, agents ── SubmitJobs, JobFinished, SetPolicy, Replan ──►┌──────┐──► Persist ──► store
+//!   agents ──────────── Progress ───────────────────────────────────►│      │
 //!   ports, probes ───── Link ───────────────────────────────────────►│      │──► OpenStream, Send, CloseStream, Call ──► switch
 //!   driver or sim ───── Boot, Timer ────────────────────────────────►│ core │──► Timer ──► driver or sim
 //!   switch ──────────── Reply, Stream, StreamEnded ─────────────────►│      │──► Notify ──► log, API, tests
@@ -19,7 +20,7 @@ use super::store::{Batch, Record};
 use crate::id::{FlowId, JobId, LinkId, SwitchId};
 use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use crate::p4runtime::rpc::{Code, Rpc, RpcResult, StreamEnd};
-use crate::time::Time;
+use crate::time::{Span, Time};
 use crate::workload::{Flow, Job};
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +89,15 @@ pub enum Input {
     JobFinished {
         /// The job.
         job: JobId,
+    },
+    /// A job's agents report after an iteration. Never acknowledged and not stored: the next report says it all again.
+    Progress {
+        /// The job.
+        job: JobId,
+        /// Iterations finished so far.
+        iterations: u32,
+        /// Compute time of the last one, by rank; empty if the agents do not know.
+        compute: Vec<Span>,
     },
     /// One direction of a cable went down or came back. The core takes a cable to be up only while both directions are.
     Link {

@@ -243,6 +243,10 @@ impl<W: Wire> World<W> {
         while let Some(switch) = self.net.take_speaker() {
             self.drain(now, switch)?;
         }
+        for job in self.net.take_iterated() {
+            let at = now + self.delay();
+            self.push(at, control::Waiting::Report(job));
+        }
         if self.net.has_finished() {
             for job in self.net.take_finished() {
                 self.job_over(job)?;

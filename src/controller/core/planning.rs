@@ -14,7 +14,7 @@ use crate::p4runtime::rpc::Code;
 use crate::pipeline::EntityKey;
 use crate::pipeline::labels::LabelError;
 use crate::plan::{Assignment, CONTROL_QUEUE, Plan};
-use crate::solver::{Effort, Problem};
+use crate::solver::{Effort, InForce, Problem};
 use crate::topology::{LinkState, Path, Topology};
 use crate::workload::{Flow, Job};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +25,10 @@ struct Part {
     jobs: Vec<Job>,
     flows: Vec<Flow>,
     paths: Vec<Vec<Path>>,
+    /// Finished iterations.
+    done: Vec<u32>,
+    /// What the plan in force says.
+    routes: Vec<Option<(Path, u8)>>,
     /// The real id of each dense flow id.
     ids: Vec<FlowId>,
     unroutable: usize,
@@ -102,6 +106,7 @@ impl Core {
             self.notify(Event::Rejected { reason });
             return;
         };
+        self.done.remove(&job);
         self.dirty.extend([Key::Job(job), Key::Target]);
         for flow in flows {
             self.flows.remove(&flow);
@@ -110,6 +115,14 @@ impl Core {
         }
         self.replan = true;
         self.notify(Event::JobRemoved { job });
+    }
+
+    /// Agents know how far a job is. Reports may come late or twice: the largest counts.
+    pub(super) fn progressed(&mut self, job: JobId, iterations: u32) {
+        if self.jobs.contains_key(&job) {
+            let done = self.done.entry(job).or_default();
+            *done = iterations.max(*done);
+        }
     }
 
     pub(super) fn set_policy(&mut self, policy: String) {
@@ -138,6 +151,7 @@ impl Core {
             flows: &part.flows,
             paths: &part.paths,
             levels: self.config.planning.levels,
+            in_force: InForce { done: &part.done, routes: &part.routes },
         };
         let effort = Effort {
             seed: self.config.seed,
@@ -165,6 +179,8 @@ impl Core {
             jobs: Vec::new(),
             flows: Vec::new(),
             paths: Vec::new(),
+            done: Vec::new(),
+            routes: Vec::new(),
             ids: Vec::new(),
             unroutable: 0,
         };
@@ -176,9 +192,12 @@ impl Core {
                 continue;
             }
             let dense = JobId::from(part.jobs.len());
+            part.done.push(self.done.get(&job.id).copied().unwrap_or(0));
             part.jobs.push(Job { id: dense, ..job.clone() });
             for (flow, paths) in flows.into_iter().zip(paths) {
                 let id = FlowId::from(part.flows.len());
+                let goal = self.goals.get(&flow.id);
+                part.routes.push(goal.map(|goal| (goal.path.clone(), goal.forward.queue)));
                 part.ids.push(flow.id);
                 part.flows.push(Flow { id, job: dense, ..flow.clone() });
                 part.paths.push(paths);

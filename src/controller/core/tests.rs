@@ -2,6 +2,7 @@
 
 mod device;
 mod net;
+mod planning;
 
 use super::*;
 use crate::controller::record;

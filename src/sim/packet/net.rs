@@ -39,6 +39,7 @@ pub struct Net<F> {
     queue_pairs: FxHashMap<(u32, u32), u32>,
     traffic: Traffic,
     finished: Vec<JobId>,
+    iterated: Vec<JobId>,
     background: Vec<background::Source>,
     speakers: Vec<SwitchId>,
     errors: Option<LinkErrors>,

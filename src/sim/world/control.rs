@@ -2,7 +2,7 @@
 
 use super::{Event, Happened, World, WorldError};
 use crate::controller::messages::{Event as Notice, Input, Output, RequestId, StreamNo, TimerKey};
-use crate::id::SwitchId;
+use crate::id::{JobId, SwitchId};
 use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use crate::p4runtime::rpc::{Code, Failure, Rpc, RpcResult, StreamEnd};
 use crate::sim::fault::Fate;
@@ -46,6 +46,7 @@ pub(super) enum Waiting {
     Timer(TimerKey),
     Script(super::Step),
     Fault(u32),
+    Report(JobId),
 }
 
 /// Control events by place, so that the queue carries small numbers.
@@ -112,7 +113,7 @@ impl<W: Wire> World<W> {
         self.queue.push(at, Event::Control(place));
     }
 
-    fn delay(&mut self) -> Span {
+    pub(super) fn delay(&mut self) -> Span {
         let Delays { shortest, longest, .. } = self.delays;
         Span(self.random.random_range(shortest.0..=longest.0.max(shortest.0)))
     }
@@ -208,6 +209,10 @@ impl<W: Wire> World<W> {
             }
             Waiting::Ended { switch, stream, end } => Input::StreamEnded { switch, stream, end },
             Waiting::Timer(key) => Input::Timer(key),
+            Waiting::Report(job) => {
+                let (iterations, compute) = self.net.report(job);
+                Input::Progress { job, iterations, compute }
+            }
         };
         self.step_core(input)?;
         Ok(Happened::Stepped)

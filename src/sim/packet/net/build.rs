@@ -54,6 +54,7 @@ impl<F: Forwarder> Net<F> {
             queue_pairs: queue_pairs(setup.flows)?,
             traffic: Traffic::default(),
             finished: Vec::new(),
+            iterated: Vec::new(),
             background: Vec::new(),
             speakers: Vec::new(),
             errors: None,

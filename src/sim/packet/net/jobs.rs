@@ -5,7 +5,7 @@ use crate::id::{FlowId, HostId, JobId};
 use crate::sim::packet::{Forwarder, NetEvent};
 use crate::sim::queue::Queue;
 use crate::sim::ring::{Begin, Phase};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 impl<F: Forwarder> Net<F> {
     /// Starts a job's first iteration.
@@ -72,9 +72,29 @@ impl<F: Forwarder> Net<F> {
         self.turn(queue, job, next);
     }
 
+    /// Jobs that have finished an iteration since the last call, in the order in which they did; a job that is over is
+    /// among [`Self::take_finished`] instead.
+    pub fn take_iterated(&mut self) -> Vec<JobId> {
+        std::mem::take(&mut self.iterated)
+    }
+
+    /// Finished iterations of a job and what each of its ranks computed in the last one, as their agents measure it.
+    #[must_use]
+    pub fn report(&self, job: JobId) -> (u32, Vec<Span>) {
+        let state = &self.jobs[job.index()];
+        let history = state.run.history();
+        let compute = history.last().map(|last| last.compute).unwrap_or_default();
+        let pace = |rank: &HostId| self.hosts[rank.index()].pace;
+        let took = |rank| Span::from_secs_f64(compute.as_secs_f64() / pace(rank));
+        (history.len() as u32, state.ranks.iter().map(took).collect())
+    }
+
     fn turn<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, job: u32, next: Option<Begin>) {
         match next {
-            Some(begin) => Self::begin(queue, job, begin),
+            Some(begin) => {
+                self.iterated.push(JobId(job));
+                Self::begin(queue, job, begin);
+            }
             None => {
                 let run = &self.jobs[job as usize].run;
                 if matches!(run.phase(), Phase::Finished(at) if at == queue.now())

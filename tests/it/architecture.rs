@@ -23,10 +23,14 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("workload", &["topology"][..]),
         ("plan", &["topology"][..]),
         ("solver", &["topology", "workload", "plan"][..]),
+        ("elastic", &["workload", "solver"][..]),
         ("p4runtime", &[][..]),
         ("pipeline", &["topology", "plan", "p4runtime"][..]),
         ("switch", &["p4runtime"][..]),
-        ("controller", &["topology", "workload", "plan", "solver", "p4runtime", "pipeline"][..]),
+        (
+            "controller",
+            &["topology", "workload", "plan", "solver", "elastic", "p4runtime", "pipeline"][..],
+        ),
         (
             "sim",
             &[
@@ -34,6 +38,7 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "workload",
                 "plan",
                 "solver",
+                "elastic",
                 "p4runtime",
                 "pipeline",
                 "switch",
@@ -48,6 +53,7 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "workload",
                 "plan",
                 "solver",
+                "elastic",
                 "p4runtime",
                 "pipeline",
                 "switch",

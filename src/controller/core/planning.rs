@@ -70,6 +70,15 @@ impl Core {
                 limits.jobs
             ));
         }
+        if let Some(host) = job.ranks.iter().find(|host| self.failed_hosts.contains(host)) {
+            return Err(format!("host {host} has failed; choose another"));
+        }
+        self.check_flows(job.id, flows)
+    }
+
+    /// Whether flows may join those that are there.
+    pub(super) fn check_flows(&self, job: JobId, flows: &[Flow]) -> Result<(), String> {
+        let limits = &self.config.limits;
         if self.flows.len() + flows.len() > limits.flows {
             let total = self.flows.len() + flows.len();
             return Err(format!("there would be {total} flows, the limit is {}", limits.flows));
@@ -80,8 +89,8 @@ impl Core {
         let hosts = self.config.topology.host_count();
         for flow in flows {
             let id = flow.id;
-            if flow.job != job.id {
-                return Err(format!("flow {id} belongs to job {}, not to {}", flow.job, job.id));
+            if flow.job != job {
+                return Err(format!("flow {id} belongs to job {}, not to {job}", flow.job));
             }
             // A leaving flow keeps its id and slots until its entries are gone.
             let taken = self.flows.contains_key(&id) || self.states.contains_key(&id);
@@ -107,6 +116,7 @@ impl Core {
             return;
         };
         self.done.remove(&job);
+        self.memberships.remove(&job);
         self.dirty.extend([Key::Job(job), Key::Target]);
         for flow in flows {
             self.flows.remove(&flow);

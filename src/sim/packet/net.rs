@@ -89,6 +89,8 @@ struct FlowState {
     sender_timer: bool,
     receiver_timer: bool,
     reordered: u64,
+    /// Its job goes on without it; what is still on its way counts for nothing.
+    retired: bool,
 }
 
 struct JobState {

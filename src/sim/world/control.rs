@@ -2,6 +2,7 @@
 
 use super::{Event, Happened, World, WorldError};
 use crate::controller::messages::{Event as Notice, Input, Output, RequestId, StreamNo, TimerKey};
+use crate::elastic::Generation;
 use crate::id::{JobId, SwitchId};
 use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use crate::p4runtime::rpc::{Code, Failure, Rpc, RpcResult, StreamEnd};
@@ -47,6 +48,7 @@ pub(super) enum Waiting {
     Script(super::Step),
     Fault(u32),
     Report(JobId),
+    Joined { job: JobId, generation: Generation },
 }
 
 /// Control events by place, so that the queue carries small numbers.
@@ -209,6 +211,11 @@ impl<W: Wire> World<W> {
             }
             Waiting::Ended { switch, stream, end } => Input::StreamEnded { switch, stream, end },
             Waiting::Timer(key) => Input::Timer(key),
+            Waiting::Joined { job, generation } => {
+                let own = self.flows.iter().filter(|flow| self.is_member(flow, generation, job));
+                let flows = own.cloned().collect();
+                Input::Joined { job, generation, flows }
+            }
             Waiting::Report(job) => {
                 let (iterations, compute) = self.net.report(job);
                 Input::Progress { job, iterations, compute }
@@ -292,6 +299,8 @@ impl<W: Wire> World<W> {
             Notice::Installed { generation } => self.installed(now, *generation),
             Notice::Planned { .. } => self.set_host_classes(),
             Notice::FlipForced { .. } => self.counts.forced += 1,
+            Notice::Regrouped { .. } => self.regroup(now, &notice)?,
+            Notice::JobStopped { job, .. } => self.stopped(now, *job),
             _ => {}
         }
         if self.notices.len() < MAX_NOTICES {

@@ -68,5 +68,9 @@ fn a_new_plan_is_told_how_far_jobs_are_and_what_is_in_force() {
     assert!(in_force[..3].iter().all(|route| matches!(route, Some((_, 2)))));
     assert!(in_force[3..].iter().all(Option::is_none), "new flows have no route");
     assert_eq!(seen[2].0, [0]);
-    assert_eq!(seen[2].1, [route(&net.core, 3), route(&net.core, 4)], "renumbered with their flows");
+    assert_eq!(
+        seen[2].1,
+        [route(&net.core, 3), route(&net.core, 4)],
+        "renumbered with their flows"
+    );
 }

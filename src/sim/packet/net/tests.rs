@@ -466,6 +466,55 @@ fn a_regrouped_job_does_its_broken_iteration_again_on_a_smaller_ring() {
 }
 
 #[test]
+fn what_a_regrouped_job_left_behind_counts_for_nothing_at_whatever_instant() {
+    let case = Case::new(4, 2, &[&[0, 2, 1]], 200_000);
+    // All instants of the run in coarse steps, and every single event before the end of the second iteration.
+    let (mut net, mut queue, _) = case.build();
+    let (mut count, mut turn) = (0_u32, 0);
+    while let Some((now, event)) = queue.pop() {
+        net.handle(&mut queue, now, event);
+        count += 1;
+        if turn == 0 && net.job(JobId(0)).history().len() == 2 {
+            turn = count;
+        }
+    }
+    for at in (1..40).map(|part| count * part / 40).chain(turn - 40..=turn) {
+        let (mut net, mut queue, scale) = case.build();
+        let mut jobs = case.jobs.clone();
+        let mut flows = case.flows.clone();
+        let old = flows.len();
+        jobs[0] = job(0, &[0, 1], 200_000, &mut flows);
+        let mut handled = 0;
+        while let Some((now, event)) = queue.pop() {
+            if handled == at {
+                let setup = Setup {
+                    topology: &case.topology,
+                    jobs: &jobs,
+                    flows: &flows[old..],
+                    scale: &scale,
+                    recovery: case.recovery,
+                    seed: 1,
+                };
+                net.regroup_job(now, JobId(0), &setup).expect("a ring");
+                net.start_job(&mut queue, now, JobId(0));
+            }
+            handled += 1;
+            net.handle(&mut queue, now, event);
+        }
+        let history = net.job(JobId(0)).history();
+        assert_eq!(history.len(), 3, "event {at}");
+        // 200 kB over each edge of two take 1.6 ms at 1 Gb/s, headers not counted; compute about 2 ms.
+        for pair in history.windows(2).filter(|pair| pair[1].ranks == 2) {
+            let comm = pair[1].comm_end - pair[1].comm_start;
+            assert!(comm > Span::from_micros(1_600), "event {at}: {history:?}");
+            let before = pair[1].comm_start - pair[0].comm_end;
+            assert!(before >= pair[1].compute, "event {at}: {history:?}");
+        }
+        conserved(&net);
+    }
+}
+
+#[test]
 #[ignore = "measures; run with --release"]
 fn events_per_second_over_forwarders() {
     let mut case = Case::new(16, 2, &[&[0, 4, 8, 12], &[1, 9], &[2, 3, 10, 11]], 100_000_000);

@@ -10,7 +10,7 @@
 //! what is wanted and what is there. Must not know jobs, sessions, sockets. P4 names occur here and in `p4/` only:
 //! one file per table, each with its key, its action and the verbs `resolve`, `to_entry`, `from_entry`.
 //!
-//! Registers and readout replies become samples in a later part of this module; nothing here depends on them.
+//! Registers and readout replies become samples in `telemetry`; nothing else here depends on them.
 
 pub mod arp;
 pub mod classify;
@@ -26,6 +26,7 @@ pub mod route;
 pub mod schema;
 pub mod slots;
 pub mod switch_config;
+pub mod telemetry;
 pub mod traffic_class;
 
 #[cfg(test)]

@@ -26,7 +26,11 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("p4runtime", &[][..]),
         ("pipeline", &["topology", "plan", "p4runtime"][..]),
         ("switch", &["p4runtime"][..]),
-        ("controller", &["topology", "workload", "plan", "solver", "p4runtime", "pipeline"][..]),
+        ("telemetry", &["pipeline"][..]),
+        (
+            "controller",
+            &["topology", "workload", "plan", "solver", "p4runtime", "pipeline", "telemetry"][..],
+        ),
         (
             "sim",
             &[
@@ -38,6 +42,7 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "pipeline",
                 "switch",
                 "controller",
+                "telemetry",
             ][..],
         ),
         ("report", &[][..]),
@@ -53,6 +58,7 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "switch",
                 "controller",
                 "sim",
+                "telemetry",
                 "report",
             ][..],
         ),

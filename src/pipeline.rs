@@ -63,6 +63,10 @@ pub struct Program {
     pub switch_config: switch_config::Table,
     /// The register with the flip in force per source slot; absent on targets that keep it elsewhere.
     flip_register: Option<u32>,
+    /// Readout packets.
+    pub readout: telemetry::Readout,
+    /// Telemetry registers; absent on targets that have no such names.
+    pub cells: Option<telemetry::Registers>,
 }
 
 impl Program {
@@ -81,6 +85,8 @@ impl Program {
             arp: arp::Table::resolve(index)?,
             switch_config: switch_config::Table::resolve(index)?,
             flip_register: index.register("source_flip").ok().map(|register| register.names.id),
+            readout: telemetry::Readout::resolve(index)?,
+            cells: telemetry::Registers::resolve(index).ok(),
         })
     }
 

@@ -41,6 +41,7 @@ mod planning;
 mod retire;
 mod session;
 mod switch;
+mod telemetry;
 mod writes;
 
 #[cfg(test)]
@@ -79,6 +80,20 @@ pub enum CoreError {
     /// Too many labels.
     #[error(transparent)]
     Labels(#[from] LabelError),
+    /// A telemetry interval in which cells wrap, or too short to be read.
+    #[error(
+        "a telemetry interval of {given} is out of range: with ports of {rate} give --telemetry-interval from {least} to {most}, above which 32-bit byte counts can wrap"
+    )]
+    TelemetryInterval {
+        /// The interval.
+        given: Span,
+        /// The shortest.
+        least: Span,
+        /// The longest.
+        most: Span,
+        /// The fastest port.
+        rate: crate::units::BitRate,
+    },
 }
 
 /// What the entries of all switches depend on, and what failures change.
@@ -126,6 +141,8 @@ pub struct Core {
     next_event: u64,
     /// Events of this step, to be stored with the next batch.
     logged: Vec<(u64, Event)>,
+    /// What is read of the fabric; never stored.
+    collector: telemetry::Collector,
 }
 
 /// The entries' view of the core's state; a function of its parts, so that switches can be changed meanwhile.
@@ -145,7 +162,10 @@ impl Core {
     ///
     /// # Errors
     /// [`CoreError`] when the configuration contradicts itself.
-    pub fn new(config: Config) -> Result<Self, CoreError> {
+    pub fn new(mut config: Config) -> Result<Self, CoreError> {
+        let collector = telemetry::Collector::new(&config.topology, &config.telemetry)?;
+        config.slots.quarantine =
+            config.slots.quarantine.max(Span(config.telemetry.interval.0.saturating_mul(2)));
         let switches = config.topology.switch_count();
         if config.device_ids.len() != switches {
             return Err(CoreError::DeviceIds { given: config.device_ids.len(), switches });
@@ -196,6 +216,7 @@ impl Core {
             next_request: 0,
             next_event: 0,
             logged: Vec::new(),
+            collector,
             config,
         })
     }
@@ -212,6 +233,7 @@ impl Core {
         }
         if self.booted {
             self.watch_labels();
+            self.watch_telemetry();
             self.announce();
         }
         self.flush();
@@ -278,6 +300,8 @@ impl Core {
                 self.labels_timer = false;
                 self.poll_labels();
             }
+            TimerKey::Telemetry => self.next_interval(),
+            TimerKey::Readout(switch) => self.reads_expired(switch),
         }
     }
 
@@ -296,6 +320,7 @@ impl Core {
         // the candidate paths, which `rebuild_fabric` sees to.
         self.dirty.extend([Key::Epoch, Key::Labels]);
         self.index_legs();
+        self.resume_telemetry();
         self.rebuild_fabric();
         // The stored target stands; only a job that was accepted and never planned wants another.
         self.replan = self.flows.keys().any(|flow| !self.goals.contains_key(flow));

@@ -6,6 +6,12 @@
 //! Two ways lead to the same cells (p4/README.md, "Registers" and "Controller messages"): *readout packets*, answered by
 //! the program on the CPU port, and P4Runtime *RegisterEntry* reads. All arithmetic on cells is modulo 2³².
 
+mod readout;
+mod registers;
+
+pub use readout::{Answer, Readout, Request};
+pub use registers::{Read, Registers};
+
 use crate::time::Span;
 
 /// Cumulative cells of a slot: monotone, modulo 2³²; only differences mean anything.
@@ -68,3 +74,12 @@ pub struct Sample {
 pub fn span_of_ticks(ticks: u64) -> Span {
     Span::from_micros(ticks)
 }
+
+/// Ticks between two readings of one clock, modulo 2³², as a span.
+#[must_use]
+pub fn span_between(earlier: u32, later: u32) -> Span {
+    span_of_ticks(later.wrapping_sub(earlier).into())
+}
+
+#[cfg(test)]
+mod tests;

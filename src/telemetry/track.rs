@@ -142,9 +142,9 @@ impl Telemetry {
         self.follow(flow, tenure);
     }
 
-    /// The flow is gone.
-    pub fn forget(&mut self, flow: FlowId) {
-        self.tracks.remove(&flow);
+    /// Forgets the flows that are gone.
+    pub fn retain(&mut self, mut stays: impl FnMut(FlowId) -> bool) {
+        self.tracks.retain(|flow, _| stays(*flow));
     }
 
     /// A sample for interval `number` of a flow, which is `asked` at the leaf and lasted `length`.

@@ -311,10 +311,18 @@ impl Feedback {
         self.reactions.clear();
     }
 
-    /// A flow is gone.
-    pub fn gone(&mut self, flow: FlowId) {
-        self.reactions.remove(&flow);
-        self.pauses.remove(&flow);
+    /// Keeps what concerns the flows that are still there.
+    pub fn retain(&mut self, stays: impl Fn(FlowId) -> bool) {
+        self.reactions.retain(|flow, _| stays(*flow));
+        self.pauses.retain(|flow, _| stays(*flow));
+    }
+
+    /// Nothing would help a flow: no sooner than after a pause is that asked again.
+    pub fn rest(&mut self, flow: FlowId, now: u32) {
+        let Settings { pause, pause_max, .. } = self.settings;
+        let longer = |pause: &Pause| pause.length.saturating_mul(2).min(pause_max);
+        let length = self.pauses.get(&flow).map_or(pause, longer);
+        self.pauses.insert(flow, Pause { until: now.saturating_add(length), length });
     }
 
     /// What was done for a flow, if that stands.

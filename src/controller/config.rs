@@ -1,10 +1,12 @@
 //! What a core is made with. In: artifacts, topology, policies, limits. Out: [`Config`]. Must not know inputs.
 
+use crate::feedback::{Mode, Settings};
 use crate::p4runtime::proto::p4::config::v1::P4Info;
 use crate::p4runtime::proto::p4::v1 as proto;
+use crate::pipeline::Program;
 use crate::pipeline::slots::Sizes;
-use crate::pipeline::{Program, Settings};
 use crate::solver::{Objective, Policy};
+use crate::straggler::Rule;
 use crate::time::Span;
 use crate::topology::Topology;
 use bytes::Bytes;
@@ -118,6 +120,84 @@ impl Default for Limits {
     }
 }
 
+/// How the controller reads registers (docs/telemetry.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TelemetryWay {
+    /// By RegisterEntry where a switch offers it, by readout packets elsewhere.
+    #[default]
+    Auto,
+    /// By packets to and from the CPU port.
+    Readout,
+    /// By RegisterEntry only.
+    Register,
+    /// Not at all.
+    Off,
+}
+
+/// What the controller reads of the fabric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TelemetryConfig {
+    /// How.
+    pub way: TelemetryWay,
+    /// Length of an interval.
+    pub interval: Span,
+    /// Slots read per second and switch, at most; where that is too little, the interval gets longer.
+    pub rate_cap: u32,
+    /// Link rates and bytes at the switches are smaller than those of the topology by this factor: the σ of the packet
+    /// simulation, 1 in reality. Windows report full-size bytes.
+    pub scale: f64,
+    /// Tell an event per interval.
+    pub report: bool,
+}
+
+impl Default for TelemetryConfig {
+    /// 100 ms, as often as a person could follow and slow enough for thousands of flows; 2,000 reads per second are half of
+    /// what BMv2 answers one at a time.
+    fn default() -> Self {
+        Self {
+            way: TelemetryWay::Auto,
+            interval: Span::from_millis(100),
+            rate_cap: 2_000,
+            scale: 1.0,
+            report: false,
+        }
+    }
+}
+
+/// How stragglers are found and helped (docs/feedback.md). Without telemetry neither happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FeedbackConfig {
+    /// When a flow is a straggler.
+    pub rule: Rule,
+    /// What is done then.
+    pub settings: Settings,
+}
+
+/// Packet times that a packet waits on a path where nobody holds it up: behind an acknowledgement or the last packet of
+/// another at each hop.
+const FLOOR_PACKETS: u64 = 2;
+/// Waiting that a switch reports even when idle (BMv2 needs 7 to 26 µs from queue to queue).
+const FLOOR: Span = Span::from_micros(30);
+
+impl FeedbackConfig {
+    /// A mode and ρ; everything else as documented.
+    #[must_use]
+    pub fn new(mode: Mode, rho: f64) -> Self {
+        Self {
+            rule: Rule { rho, ..Rule::default() },
+            settings: Settings { mode, keep: rho / 2.0, ..Settings::default() },
+        }
+    }
+
+    /// The same for a fabric where a full packet takes so long at the slowest port.
+    #[must_use]
+    pub fn with_packet_time(self, packet: Span) -> Self {
+        let floor = FLOOR.max(Span(packet.0.saturating_mul(FLOOR_PACKETS))).as_secs_f64();
+        Self { rule: Rule { floor, ..self.rule }, ..self }
+    }
+}
+
 /// What a core is made with.
 pub struct Config {
     /// The cabling; fixed for the life of the core.
@@ -129,7 +209,7 @@ pub struct Config {
     /// The same, resolved.
     pub program: Program,
     /// Marks and thresholds.
-    pub settings: Settings,
+    pub settings: crate::pipeline::Settings,
     /// Slot register sizes.
     pub slots: Sizes,
     /// Policies by name; at least one.
@@ -146,4 +226,8 @@ pub struct Config {
     pub takeover: bool,
     /// Time-outs and bounds.
     pub limits: Limits,
+    /// What is read of the fabric.
+    pub telemetry: TelemetryConfig,
+    /// What is done about stragglers.
+    pub feedback: FeedbackConfig,
 }

@@ -37,12 +37,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod bringup;
 mod fabric;
+mod feedback;
 mod flows;
 mod members;
 mod planning;
 mod retire;
 mod session;
 mod switch;
+mod telemetry;
 mod writes;
 
 #[cfg(test)]
@@ -81,6 +83,20 @@ pub enum CoreError {
     /// Too many labels.
     #[error(transparent)]
     Labels(#[from] LabelError),
+    /// A telemetry interval in which cells wrap, or too short to be read.
+    #[error(
+        "a telemetry interval of {given} is out of range: with ports of {rate} give --telemetry-interval from {least} to {most}, above which 32-bit byte counts can wrap"
+    )]
+    TelemetryInterval {
+        /// The interval.
+        given: Span,
+        /// The shortest.
+        least: Span,
+        /// The longest.
+        most: Span,
+        /// The fastest port.
+        rate: crate::units::BitRate,
+    },
 }
 
 /// What the entries of all switches depend on, and what failures change.
@@ -134,6 +150,9 @@ pub struct Core {
     next_event: u64,
     /// Events of this step, to be stored with the next batch.
     logged: Vec<(u64, Event)>,
+    /// What is read of the fabric; never stored.
+    collector: telemetry::Collector,
+    watch: feedback::Watch,
 }
 
 /// The entries' view of the core's state; a function of its parts, so that switches can be changed meanwhile.
@@ -153,7 +172,10 @@ impl Core {
     ///
     /// # Errors
     /// [`CoreError`] when the configuration contradicts itself.
-    pub fn new(config: Config) -> Result<Self, CoreError> {
+    pub fn new(mut config: Config) -> Result<Self, CoreError> {
+        let collector = telemetry::Collector::new(&config.topology, &config.telemetry)?;
+        config.slots.quarantine =
+            config.slots.quarantine.max(Span(config.telemetry.interval.0.saturating_mul(2)));
         let switches = config.topology.switch_count();
         if config.device_ids.len() != switches {
             return Err(CoreError::DeviceIds { given: config.device_ids.len(), switches });
@@ -207,6 +229,8 @@ impl Core {
             next_request: 0,
             next_event: 0,
             logged: Vec::new(),
+            collector,
+            watch: feedback::Watch::new(&config.feedback),
             config,
         })
     }
@@ -223,6 +247,7 @@ impl Core {
         }
         if self.booted {
             self.watch_labels();
+            self.watch_telemetry();
             self.announce();
         }
         self.flush();
@@ -257,7 +282,10 @@ impl Core {
             Input::Timer(key) => self.timer(key),
             Input::SubmitJobs(jobs) => self.submit(jobs),
             Input::JobFinished { job } => self.finish(job),
-            Input::Progress { job, iterations, .. } => self.progressed(job, iterations),
+            Input::Progress { job, iterations, compute } => {
+                self.progressed(job, iterations);
+                self.computed(job, &compute);
+            }
             Input::Host { host, up } => self.host(host, up),
             Input::Joined { job, generation, flows } => self.joined(job, generation, flows),
             Input::Link { link, up } => self.link(link, up),
@@ -292,6 +320,8 @@ impl Core {
                 self.labels_timer = false;
                 self.poll_labels();
             }
+            TimerKey::Telemetry => self.next_interval(),
+            TimerKey::Readout(switch) => self.reads_expired(switch),
         }
     }
 
@@ -310,6 +340,7 @@ impl Core {
         // the candidate paths, which `rebuild_fabric` sees to.
         self.dirty.extend([Key::Epoch, Key::Labels]);
         self.index_legs();
+        self.resume_telemetry();
         self.rebuild_fabric();
         // The stored target stands; only a job that was accepted and never planned wants another.
         self.replan = self.flows.keys().any(|flow| !self.goals.contains_key(flow));
@@ -345,6 +376,10 @@ impl Core {
             Record::Flow(state) => {
                 self.unsettled.insert(state.flow);
                 self.states.insert(state.flow, state);
+            }
+            Record::Feedback(feedback) => {
+                self.watch.feedback = feedback;
+                self.watch.feedback.restarted(self.config.feedback.settings);
             }
             Record::Event { number, .. } => self.next_event = self.next_event.max(number + 1),
         }
@@ -422,6 +457,7 @@ impl Core {
                 policy: self.policy.clone(),
                 goals: self.goals.clone(),
             }),
+            Key::Feedback => Some(Record::Feedback(self.watch.feedback.clone())),
             Key::Flow(flow) => Some(Record::Flow(self.states.get(&flow)?.clone())),
             Key::Event(number) => {
                 let (_, event) = self.logged.iter().find(|(logged, _)| *logged == number)?;

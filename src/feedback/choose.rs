@@ -150,8 +150,9 @@ fn shorten(instance: &mut Instance, choice: &Choice) {
     let horizon = ITERATIONS * periods.iter().copied().fold(0.0, f64::max);
     for (job, period) in instance.jobs.iter_mut().zip(periods) {
         let fits = (horizon / period.max(f64::MIN_POSITIVE)).ceil().max(2.0);
-        // Jobs in progress count from now: an arrival of long ago is none.
+        // Jobs in progress count from now: an arrival of long ago is none, and what is behind a job is no matter here.
         job.start = 0.0;
+        job.ahead = 1.0;
         job.iterations = job.iterations.min(fits as u32);
     }
 }

@@ -228,6 +228,7 @@ fn chosen(
         flows: &case.flows,
         paths: &case.paths,
         levels: 6,
+        in_force: Default::default(),
     };
     let situation = Situation {
         problem: &problem,

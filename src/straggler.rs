@@ -34,9 +34,22 @@ mod tests;
 pub use compute::{Report, Reports};
 use look::Look;
 
+/// What slow means for a network-limited flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Test {
+    /// The busiest link of its path was busy for less than (1 - ρ) of the time.
+    #[default]
+    Work,
+    /// Its rate lies below (1 - ρ) times the median of its ring: kept to be compared with (docs/feedback.md).
+    RingMedian,
+}
+
 /// Thresholds. The defaults are the published ones where there are any (ρ); the others are explained here.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
+    /// What slow means.
+    pub test: Test,
     /// ρ: how far below expectation is slow, 0..1. Published default 0.20; production systems notice changes of 0.10.
     pub rho: f64,
     /// Looks in a row that must say the same; one alone may have caught others' bytes of the interval before. 2.
@@ -60,6 +73,7 @@ pub struct Rule {
 impl Default for Rule {
     fn default() -> Self {
         Self {
+            test: Test::default(),
             rho: 0.20,
             looks: 2,
             packets: 32,
@@ -197,6 +211,7 @@ struct Track {
     since: Option<u32>,
     look: Look,
     bad: u32,
+    good: u32,
     /// Looks in a row in which the ring was slow and this flow's path empty.
     empty: u32,
     flagged: Option<Kind>,
@@ -209,6 +224,8 @@ pub struct Detector {
     rule: Rule,
     reports: Reports,
     tracks: BTreeMap<FlowId, Track>,
+    /// The rank of each job that computes too long. Plans do not change that.
+    computing: BTreeMap<JobId, usize>,
 }
 
 impl Detector {
@@ -281,17 +298,23 @@ impl Detector {
         let rule = self.rule;
         let Some(track) = self.tracks.get_mut(&flow) else { return };
         let limited = evidence.share > rule.share;
-        let slow = limited && evidence.progress < rule.slow(evidence.share);
-        let well = !limited || evidence.progress >= rule.well(evidence.share);
+        let slow = limited
+            && match rule.test {
+                Test::Work => evidence.progress < rule.slow(evidence.share),
+                Test::RingMedian => evidence.ring * (1.0 - rule.rho) > 1.0,
+            };
+        let well =
+            evidence.share <= rule.share / 2.0 || evidence.progress >= rule.well(evidence.share);
         let busy = evidence.progress.max(evidence.sending);
         let empty = !limited && busy < rule.slow(1.0);
         track.bad = if slow { track.bad + 1 } else { 0 };
+        track.good = if well { track.good + 1 } else { 0 };
         track.empty = if empty { track.empty + 1 } else { 0 };
         evidence.looks = track.bad.max(track.empty);
         let over = match track.flagged {
-            Some(Kind::Network) => well,
+            Some(Kind::Network) => track.good >= rule.looks,
             Some(Kind::Unknown) => !empty,
-            Some(Kind::Compute) | None => false,
+            _ => false,
         };
         if over {
             track.flagged = None;
@@ -313,37 +336,52 @@ impl Detector {
             rings.entry((expected.job, expected.channel)).or_default().push(expected);
         }
         for ((job, _), ring) in rings {
-            let slowest = self.reports.slowest(job, &self.rule);
+            if self.agents(number, job, &ring, findings) {
+                continue;
+            }
             let track = |expected: &&Expected| self.tracks.get(&expected.flow);
             let empty = |track: &Track| track.empty >= self.rule.looks;
             let all_empty = ring.iter().all(|expected| track(expected).is_some_and(empty));
-            let (edge, kind) = match slowest {
-                Some(report) => (report.rank, Kind::Compute),
-                None if all_empty => (usize::from(ring[0].edge), Kind::Unknown),
-                None => (usize::MAX, Kind::Unknown),
-            };
-            for expected in &ring {
-                let Some(track) = self.tracks.get_mut(&expected.flow) else { continue };
-                if usize::from(expected.edge) != edge {
-                    if track.flagged == Some(Kind::Compute) {
-                        track.flagged = None;
-                        findings.recovered.push(expected.flow);
-                    }
-                    continue;
-                }
-                // What the network does to a flow is told first: there something can be done.
-                if track.flagged == Some(kind) || track.flagged == Some(Kind::Network) {
-                    continue;
-                }
-                track.flagged = Some(kind);
-                let mut evidence = track.last.clone().unwrap_or_default();
-                evidence.interval = number;
-                if let Some(report) = slowest {
-                    (evidence.compute, evidence.looks) = (report.ratio, report.reports as u32);
-                }
-                findings.verdicts.push(Verdict { flow: expected.flow, kind, evidence });
+            let first = ring[0].flow;
+            let Some(track) = self.tracks.get_mut(&first).filter(|_| all_empty) else { continue };
+            if track.flagged.is_none() {
+                track.flagged = Some(Kind::Unknown);
+                let evidence = track.last.clone().unwrap_or_default();
+                findings.verdicts.push(Verdict { flow: first, kind: Kind::Unknown, evidence });
             }
         }
+    }
+
+    /// Tells a compute straggler once; whether a job has one.
+    fn agents(
+        &mut self,
+        number: u32,
+        job: JobId,
+        ring: &[&Expected],
+        findings: &mut Findings,
+    ) -> bool {
+        let Some(report) = self.reports.slowest(job, &self.rule) else {
+            if let Some(rank) = self.computing.remove(&job) {
+                let sent = ring.iter().filter(|expected| usize::from(expected.edge) == rank);
+                findings.recovered.extend(sent.map(|expected| expected.flow));
+            }
+            return false;
+        };
+        if self.computing.insert(job, report.rank) == Some(report.rank) {
+            return true;
+        }
+        for expected in ring.iter().filter(|e| usize::from(e.edge) == report.rank) {
+            let last = self.tracks.get(&expected.flow).and_then(|track| track.last.clone());
+            let evidence = Evidence {
+                interval: number,
+                looks: report.reports as u32,
+                compute: report.ratio,
+                ..last.unwrap_or_default()
+            };
+            let (flow, kind) = (expected.flow, Kind::Compute);
+            findings.verdicts.push(Verdict { flow, kind, evidence });
+        }
+        true
     }
 
     /// An agent's word: compute times of one iteration, by rank.
@@ -354,6 +392,7 @@ impl Detector {
     /// A job is gone.
     pub fn job_gone(&mut self, job: JobId) {
         self.reports.forget(job);
+        self.computing.remove(&job);
     }
 
     /// Whether a flow counts as held up now.

@@ -42,6 +42,19 @@ pub struct Args {
     pub output: Format,
 }
 
+/// Reads ρ.
+///
+/// # Errors
+/// Says what is allowed.
+pub fn rho(text: &str) -> Result<f64, String> {
+    let value: f64 =
+        text.parse().map_err(|_| format!("'{text}' is no number; write for example 0.2"))?;
+    if value > 0.0 && value < 1.0 {
+        return Ok(value);
+    }
+    Err(format!("ρ = {text} is out of range; it is a share above 0 and below 1, by default 0.2"))
+}
+
 /// Objectives as flags (docs/scheduling).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Goal {

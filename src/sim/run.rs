@@ -6,10 +6,12 @@
 mod alone;
 mod assemble;
 mod measure;
+mod stragglers;
 
 pub use alone::contention_free;
 pub use assemble::{Assembly, Options, assemble};
 pub use measure::{Dropped, Packets, Restart, RunResult};
+pub use stragglers::Straggler;
 
 use crate::controller::core::CoreError;
 use crate::controller::{Artifacts, Planning, SharedPolicy};

@@ -7,11 +7,11 @@
 
 use super::super::config::FeedbackConfig;
 use super::super::messages::Event;
-use super::super::rollout::{Goal, Route};
+use super::super::rollout::{Goal, Route, Side, Stage};
 use super::{Core, Key};
 use crate::feedback::{Action, Feedback, Mode, Outcome, Place, Reaction, Situation, choose};
 use crate::id::{FlowId, JobId, LinkId};
-use crate::plan::Assignment;
+use crate::plan::{Assignment, RAISED_QUEUE};
 use crate::solver::instance::Choice;
 use crate::straggler::{Closed, Detector, Evidence, Expected, Kind, Verdict};
 use crate::telemetry::Interval;
@@ -58,6 +58,11 @@ impl Core {
         if self.jobs.contains_key(&job) {
             self.watch.detector.reported(job, compute);
         }
+    }
+
+    /// A job is gone.
+    pub(super) fn forget_job(&mut self, job: JobId) {
+        self.watch.detector.job_gone(job);
     }
 
     /// The samples of a closed interval are in.
@@ -159,11 +164,13 @@ impl Core {
     }
 
     /// Does for a straggler what helps most, if anything does.
-    fn react(&mut self, job: JobId, flow: FlowId, evidence: &Evidence) {
+    pub(super) fn react(&mut self, job: JobId, flow: FlowId, evidence: &Evidence) {
         let Some(goal) = self.goals.get(&flow).cloned() else { return };
         let from = Place { path: goal.path.clone(), queue: goal.forward.queue };
         let levels = self.config.planning.levels;
         let raise = self.watch.feedback.raised_queue(from.queue, levels, &from.path.links);
+        let raise = raise
+            .filter(|queue| *queue != RAISED_QUEUE || !self.raised_before(flow, &from.path.links));
         let reaction = match self.watch.feedback.settings().mode {
             Mode::None => None,
             Mode::Raise => raise.map(|queue| (Action::Raise, Place { queue, ..from.clone() }, 0.0)),
@@ -199,6 +206,19 @@ impl Core {
         let reaction = Reaction { gain, ..Reaction::new(action, from, to, evidence, flow) };
         self.watch.feedback.begin(reaction);
         self.dirty.insert(Key::Feedback);
+    }
+
+    /// Whether another flow may still have packets in the raised queue of one of these links: it was lowered, and that is
+    /// not in force yet.
+    fn raised_before(&self, flow: FlowId, links: &[LinkId]) -> bool {
+        self.states.values().filter(|state| state.flow != flow).any(|state| {
+            let leg = state.leg(Side::Forward);
+            let old = leg.stage == Stage::Flipping && leg.old.queue == RAISED_QUEUE;
+            let standing = self.watch.places.get(&state.flow);
+            let shares = standing
+                .is_none_or(|standing| standing.links.iter().any(|link| links.contains(link)));
+            (old || leg.now.queue == RAISED_QUEUE) && shares
+        })
     }
 
     /// The best of nothing, other paths and a raise, simulated on measured capacities.
@@ -244,7 +264,7 @@ impl Core {
     }
 
     /// A reaction is confirmed or undone.
-    fn conclude(&mut self, outcome: Outcome) {
+    pub(super) fn conclude(&mut self, outcome: Outcome) {
         self.dirty.insert(Key::Feedback);
         let (reaction, why) = match outcome {
             Outcome::Keep(reaction) => (reaction, None),

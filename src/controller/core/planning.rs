@@ -130,6 +130,7 @@ impl Core {
             return;
         };
         self.done.remove(&job);
+        self.forget_job(job);
         self.memberships.remove(&job);
         self.dirty.extend([Key::Job(job), Key::Target]);
         for flow in flows {

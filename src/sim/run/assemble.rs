@@ -4,7 +4,7 @@ use super::{RunError, RunSpec};
 use crate::controller::config::Config;
 use crate::controller::core::Core;
 use crate::controller::{FeedbackConfig, Limits, TelemetryConfig, TelemetryWay};
-use crate::id::JobId;
+use crate::id::{JobId, LinkId};
 use crate::p4runtime::p4info::Index;
 use crate::pipeline::counters::Counters;
 use crate::pipeline::slots::Sizes;
@@ -77,6 +77,8 @@ pub struct Facts {
     pub counters: Counters,
     /// P4Runtime device ids by switch.
     pub device_ids: Vec<u64>,
+    /// When the scenario slows which cable down, ascending.
+    pub slowed: Vec<(Span, LinkId)>,
 }
 
 /// A world's parts without its wire.
@@ -186,7 +188,13 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         telemetry: TelemetryConfig { scale: scale.sigma, ..spec.options.telemetry },
         feedback: spec.options.feedback.with_packet_time(scale.slowest_packet_time()),
     })?;
-    let facts = Facts { counters: Counters::resolve(&index)?, scale, seed, device_ids };
+    let facts = Facts {
+        counters: Counters::resolve(&index)?,
+        scale,
+        seed,
+        device_ids,
+        slowed: slowed(spec.scenario),
+    };
     Ok(Assembly {
         servers,
         script: script(spec, &facts.scale),
@@ -200,6 +208,14 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         faults: Faults::new(spec.options.faults.clone()),
         recovery: spec.options.recovery,
     })
+}
+
+fn slowed(scenario: &Scenario) -> Vec<(Span, LinkId)> {
+    let slow = |event: &crate::workload::Event| match event.kind {
+        EventKind::LinkSlow { link, .. } => Some((event.at, link)),
+        _ => None,
+    };
+    scenario.events.iter().filter_map(slow).collect()
 }
 
 /// The scenario's events as steps.

@@ -250,5 +250,7 @@ fn row(result: &RunResult) -> Row {
         forced_flips: result.forced_flips,
         switch_passes: result.switch_passes,
         entries_written: result.entries_written,
+        stragglers: Vec::new(),
+        restarts: Vec::new(),
     }
 }

@@ -49,12 +49,16 @@ impl Coupling {
 /// Times of one finished iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Iteration {
+    /// When its compute started.
+    pub start: Time,
     /// First byte handed to the transport by any rank.
     pub comm_start: Time,
     /// Last byte of the AllReduce at the last rank.
     pub comm_end: Time,
     /// Compute time of each rank at full speed, which is the useful work.
     pub compute: Span,
+    /// When compute and communication were both done.
+    pub end: Time,
 }
 
 /// Where a job stands.
@@ -101,8 +105,13 @@ impl JobRun {
     /// A job that has not started. Compute times are drawn from (seed, job) alone, so policies see the same draws.
     #[must_use]
     pub fn new(job: &crate::workload::Job, seed: u64) -> Self {
-        let nothing =
-            Iteration { comm_start: Time::ZERO, comm_end: Time::ZERO, compute: Span::ZERO };
+        let nothing = Iteration {
+            start: Time::ZERO,
+            comm_start: Time::ZERO,
+            comm_end: Time::ZERO,
+            compute: Span::ZERO,
+            end: Time::ZERO,
+        };
         Self {
             id: job.id,
             compute: job.compute,
@@ -169,7 +178,13 @@ impl JobRun {
         let compute = Span::from_secs_f64(self.compute.as_secs_f64() * self.draw());
         let takes = Span::from_secs_f64(compute.as_secs_f64() / self.pace);
         let before = Span::from_secs_f64(takes.as_secs_f64() * (1.0 - self.overlap));
-        self.current = Iteration { comm_start: now + before, comm_end: Time::ZERO, compute };
+        self.current = Iteration {
+            start: now,
+            comm_start: now + before,
+            comm_end: Time::ZERO,
+            compute,
+            end: Time::ZERO,
+        };
         self.compute_end = now + takes;
         self.compute_done = false;
         self.comm_done = false;
@@ -201,7 +216,7 @@ impl JobRun {
         if !(self.compute_done && self.comm_done) || self.phase != Phase::Running {
             return None;
         }
-        self.history.push(self.current);
+        self.history.push(Iteration { end: now, ..self.current });
         if self.history.len() >= self.iterations as usize {
             self.phase = Phase::Finished(now);
             return None;

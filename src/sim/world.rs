@@ -25,6 +25,7 @@ use crate::sim::fault::Faults;
 use crate::sim::packet::{Net, NetEvent};
 use crate::sim::queue::Queue;
 use crate::sim::shuffle::Shuffle;
+use crate::sim::trace::PlanLog;
 use crate::sim::wire::{Wire, WireError};
 use crate::time::{Span, Time, stream};
 use crate::topology::Topology;
@@ -130,6 +131,10 @@ pub struct World<W> {
     pub faults: Faults,
     /// What the controller told, with times.
     pub notices: Vec<(Time, Notice)>,
+    /// What the script did, with times; the first [`script::MAX_STEPS_KEPT`].
+    pub steps: Vec<(Time, Step)>,
+    /// The plans so far, if the run is recorded.
+    plans: Option<PlanLog>,
     wire: W,
     jobs: Vec<Job>,
     flows: Vec<Flow>,
@@ -201,6 +206,8 @@ impl<W: Wire> World<W> {
             store: MemoryStore::default(),
             faults: parts.faults,
             notices: Vec::new(),
+            steps: Vec::new(),
+            plans: None,
             wire: parts.wire,
             jobs: parts.jobs,
             flows: parts.flows,
@@ -214,6 +221,17 @@ impl<W: Wire> World<W> {
             counts: ControlCounts::default(),
             calls_out: vec![0; switches],
         }
+    }
+
+    /// From now on keeps what a report shows, for switches with so many queues per port.
+    pub fn record(&mut self, queues: u8) {
+        self.net.record(queues);
+        self.plans = Some(PlanLog::default());
+    }
+
+    /// Takes the plans that were recorded.
+    pub fn take_plans(&mut self) -> PlanLog {
+        self.plans.take().unwrap_or_default()
     }
 
     /// Boots the controller and submits the jobs that are there from the start.

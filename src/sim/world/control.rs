@@ -289,6 +289,9 @@ impl<W: Wire> World<W> {
             Notice::FlipForced { .. } => self.counts.forced += 1,
             _ => {}
         }
+        if let Some(plans) = &mut self.plans {
+            plans.note(now, self.core.generation(), self.core.goals());
+        }
         if self.notices.len() < MAX_NOTICES {
             self.notices.push((now, notice));
         }

@@ -145,7 +145,7 @@ impl Dropped {
 
 impl Report {
     /// The row of the policy that figures are set against.
-    fn baseline(&self) -> Option<&Row> {
+    pub(super) fn baseline(&self) -> Option<&Row> {
         self.policies.iter().find(|row| row.name == "crux").or_else(|| self.policies.first())
     }
 }
@@ -210,7 +210,7 @@ impl fmt::Display for Report {
 
 impl Report {
     /// Mean over jobs of communication time / contention-free communication time.
-    fn slowdown(&self, row: &Row) -> f64 {
+    pub(super) fn slowdown(&self, row: &Row) -> f64 {
         let ratios = row.comm_ms_per_job.iter().filter_map(|(job, ms)| {
             let alone = *self.contention_free.comm_ms_per_job.get(job)?;
             (alone > 0.0).then_some(ms / alone)

@@ -116,7 +116,8 @@ pub fn text(policies: &[(&str, &[TimelineItem])]) -> String {
         let TimelineItem { at_ms, kind, what, detail } = line.item;
         let colon = if detail.is_empty() { "" } else { ": " };
         // Writing into a string cannot fail.
-        let _ = writeln!(out, "{at_ms:>10.1}  {who:width$}  {:9}  {what}{colon}{detail}", kind.word());
+        let _ =
+            writeln!(out, "{at_ms:>10.1}  {who:width$}  {:9}  {what}{colon}{detail}", kind.word());
     }
     if left_out > 0 {
         let _ = writeln!(out, "{:>10}  {left_out} more, less important", "...");

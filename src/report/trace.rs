@@ -186,10 +186,7 @@ mod tests {
                 (flow, change.path(), change.queue())
             })
             .collect();
-        assert_eq!(
-            found,
-            [(1, true, false), (2, false, true), (3, true, true), (4, true, true)]
-        );
+        assert_eq!(found, [(1, true, false), (2, false, true), (3, true, true), (4, true, true)]);
         assert!(changes(&after, &after).is_empty());
     }
 }

@@ -8,11 +8,11 @@ mod trace;
 
 use super::{Exit, Format, exit};
 use crate::controller::{Artifacts, Planning, SharedPolicy};
-use crate::report::demo::{Dropped, Limit, Packets, Report, Row};
+use crate::report::demo::{Dropped, Limit, Packets, Report, Restart, Row};
 use crate::report::html::{About, page};
 use crate::report::timeline as timelines;
 use crate::report::trace::PolicyTrace;
-use crate::sim::run::{Options, RunResult, RunSpec, contention_free, watch};
+use crate::sim::run::{self as simulated, Options, RunResult, RunSpec, contention_free, watch};
 use crate::sim::trace::Recording;
 use crate::sim::wire::WireKind;
 use crate::solver::{Objective, policy};
@@ -127,7 +127,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         planning: planning(args.objective, &scenario),
         // A departure only frees capacity, and a plan made anew for the rest moves flows in the middle of their steps
         // without knowing how far the remaining jobs are (docs/scheduling, "When plans are made").
-        options: Options { report_finished: false, ..Options::default() },
+        options: Options::default(),
     };
     let progress = progress(names.len());
     let results: Vec<anyhow::Result<(RunResult, Recording)>> = names
@@ -142,7 +142,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let results = results.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     let alone = contention_free(&spec(names[0])).context("the contention-free limit")?;
     progress.finish_and_clear();
-    let traces = traces(&scenario, &results, &alone)?;
+    let traces = traces(&scenario, &results, &alone);
     let results: Vec<RunResult> = results.into_iter().map(|(result, _)| result).collect();
     let report = report(&scenario, &results, alone);
     match args.output {
@@ -179,18 +179,17 @@ fn traces(
     scenario: &Scenario,
     results: &[(RunResult, Recording)],
     alone: &BTreeMap<String, f64>,
-) -> anyhow::Result<Vec<PolicyTrace>> {
-    let flows = crate::workload::flows(&scenario.topology, &scenario.jobs)?;
+) -> Vec<PolicyTrace> {
     let run = |(result, recording): &(RunResult, Recording)| {
         let names = timeline::Names {
             policy: &result.policy,
             topology: &scenario.topology,
             jobs: &scenario.jobs,
-            flows: &flows,
+            flows: &recording.flows,
         };
         trace::trace(&names, recording, alone)
     };
-    Ok(results.iter().map(run).collect())
+    results.iter().map(run).collect()
 }
 
 /// The head of the page. It is a function of what was run, not of where the page goes.
@@ -360,6 +359,15 @@ fn row(result: &RunResult) -> Row {
         switch_passes: result.switch_passes,
         entries_written: result.entries_written,
         stragglers: Vec::new(),
-        restarts: Vec::new(),
+        restarts: result.restarts.iter().map(restart).collect(),
+    }
+}
+
+fn restart(change: &simulated::Restart) -> Restart {
+    Restart {
+        job: change.job.clone(),
+        cause: change.cause.clone(),
+        iterations_lost: change.iterations_lost,
+        duration_ms: change.duration_ms,
     }
 }

@@ -94,8 +94,8 @@ pub struct Restart {
     pub cause: String,
     /// Iterations whose work was lost.
     pub iterations_lost: u32,
-    /// From the cause to the first new iteration, milliseconds.
-    pub duration_ms: f64,
+    /// From the cause to the first new iteration, milliseconds; `None` if it never came.
+    pub duration_ms: Option<f64>,
 }
 
 /// Packet accounting by the hosts and the switches' own counters:

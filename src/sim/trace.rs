@@ -17,6 +17,7 @@ use crate::sim::ring::Iteration;
 use crate::sim::world::Step;
 use crate::time::{Span, Time};
 use crate::units::BitRate;
+use crate::workload::Flow;
 
 /// What the packet network records.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ pub struct Recording {
     pub rates: Vec<BitRate>,
     /// Waits in the egress queues of all switches, by queue number.
     pub waits: Vec<Waits>,
+    /// Flows by id, those of rings that were formed during the run included.
+    pub flows: Vec<Flow>,
     /// Finished iterations by job id.
     pub iterations: Vec<Vec<Iteration>>,
     /// Plans in the order in which they were made, at most [`plans::MAX_PLANS`].

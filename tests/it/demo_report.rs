@@ -106,5 +106,8 @@ fn a_place_that_cannot_be_written_is_an_error_after_the_results() {
     for part in [&file, "--report FILE", "--no-report", "results above are complete"] {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
-    assert!(out.contains("│ sebf") && out.contains("timeline, ms"), "the results came first:\n{out}");
+    assert!(
+        out.contains("│ sebf") && out.contains("timeline, ms"),
+        "the results came first:\n{out}"
+    );
 }

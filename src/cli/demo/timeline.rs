@@ -111,6 +111,11 @@ fn script(names: &Names<'_>, step: &Step) -> Option<Told> {
             said(format!("{} computes at {:.0} % of its speed", names.host(*host), pace * 100.0))
         }
         Step::Pace(host, _) => said(format!("{} computes at full speed", names.host(*host))),
+        Step::HostNotice { host, up } => {
+            let state = if *up { "is back" } else { "is silent" };
+            let what = format!("the controller hears that {} {state}", names.host(*host));
+            plain(Kind::Link, what)
+        }
         Step::Fail(host) => said(format!("{} fails", names.host(*host))),
         Step::Background { from, to, rate, .. } => Some((
             Kind::Scenario,
@@ -174,6 +179,17 @@ fn told(names: &Names<'_>, notice: &Notice) -> Option<Told> {
         Notice::Restarted { switch } => {
             (Kind::Switch, format!("{} has restarted", names.switch(*switch)), String::new())
         }
+        Notice::Regrouped { job, generation, ranks, from, cause, .. } => {
+            let what = format!("{} goes on with {} hosts", names.job(*job), ranks.len());
+            (
+                Kind::Restart,
+                what,
+                format!("{cause}; membership {generation}, from iteration {from}"),
+            )
+        }
+        Notice::JobStopped { job, reason } => {
+            (Kind::Restart, format!("{} cannot go on", names.job(*job)), reason.clone())
+        }
         other => return unnamed(names, other),
     })
 }
@@ -228,6 +244,7 @@ mod tests {
             load: Vec::new(),
             rates: Vec::new(),
             waits: Vec::new(),
+            flows: Vec::new(),
             iterations: Vec::new(),
             plans: Vec::new(),
             plans_left_out: 0,

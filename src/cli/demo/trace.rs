@@ -131,6 +131,7 @@ mod tests {
             load: vec![vec![4, 1, 1, 99]; links],
             rates: vec![BitRate(8000); links],
             waits: Vec::new(),
+            flows: Vec::new(),
             iterations: Vec::new(),
             plans: Vec::new(),
             plans_left_out: 0,

@@ -109,11 +109,11 @@ fn restarts(out: &mut String, restarts: &[Restart]) {
     for restart in restarts.iter().take(MAX_ROWS) {
         let _ = write!(
             out,
-            "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{:.1}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
             Esc(&restart.job),
             Esc(&restart.cause),
             restart.iterations_lost,
-            restart.duration_ms
+            ms(restart.duration_ms)
         );
     }
     out.push_str("</tbody></table></div>");

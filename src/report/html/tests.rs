@@ -32,7 +32,7 @@ fn row(name: &str) -> Row {
             job: NASTY.to_owned(),
             cause: NASTY.to_owned(),
             iterations_lost: 1,
-            duration_ms: 30.0,
+            duration_ms: Some(30.0),
         }],
     }
 }

@@ -28,6 +28,7 @@ pub fn recording<W: Wire>(world: &mut World<W>) -> Recording {
         load,
         rates,
         waits,
+        flows: world.flows().to_vec(),
         iterations,
         plans,
         plans_left_out,

@@ -24,14 +24,14 @@ pub enum Kind {
     Scenario,
     /// A switch was lost, came back, or is somebody else's.
     Switch,
-    /// The controller heard of a link.
-    Link,
     /// Something was refused.
     Refused,
-    /// A job was accepted or removed.
-    Job,
+    /// The controller heard of a link or a host.
+    Link,
     /// A plan was made.
     Plan,
+    /// A job started or left.
+    Job,
     /// A change could not wait for a silence.
     Forced,
     /// A plan is in force.
@@ -103,7 +103,9 @@ pub fn text(policies: &[(&str, &[TimelineItem])]) -> String {
     let room = MAX_LINES - 1;
     let mut left_out = 0;
     if lines.len() > room {
-        lines.sort_by_key(|line| (line.item.kind, line.tenths));
+        // What happened everywhere comes first, then what happened in the policy named last: the demo names ours last.
+        let rank = |line: &Line<'_>| (line.who.len(), line.who.keys().next_back().copied());
+        lines.sort_by_key(|line| (line.item.kind, std::cmp::Reverse(rank(line)), line.tenths));
         left_out = lines.len() - (room - 1);
         lines.truncate(room - 1);
     }
@@ -186,6 +188,21 @@ mod tests {
         assert!(at("plan 20 in force") < at("flow 3 falls"));
         assert!(text.ends_with("...  19 more, less important\n"), "{text}");
         assert!(!text.contains("plan 39 in force"));
+    }
+
+    #[test]
+    fn of_one_kind_what_all_policies_share_is_kept_and_then_what_the_last_one_did() {
+        let plans = |policy: usize| -> Vec<TimelineItem> {
+            let own = (1..=20).map(|i| f64::from(i) * 10.0 + policy as f64);
+            own.chain([500.0])
+                .map(|at| item(at, Kind::Plan, &format!("plan at {at}"), ""))
+                .collect()
+        };
+        let (first, last) = (plans(1), plans(2));
+        let text = text(&[("crux", &first), ("joint", &last)]);
+        assert_eq!(text.matches("joint ").count(), 20, "{text}");
+        assert_eq!(text.matches("crux ").count(), 2, "{text}");
+        assert_eq!(text.matches("all ").count(), 1, "{text}");
     }
 
     #[test]

@@ -152,13 +152,15 @@ fn told(names: &Names<'_>, notice: &Notice) -> Option<Told> {
         Notice::FlipForced { flow, .. } => {
             (Kind::Forced, format!("{} moves without waiting", names.flow(*flow)), String::new())
         }
+        // The jobs of the first plan are there from the start.
+        Notice::JobAccepted { generation, .. } if *generation <= 1 => return None,
         Notice::JobAccepted { job, generation } => (
             Kind::Job,
             format!("{} is accepted", names.job(*job)),
             format!("for plan {generation}"),
         ),
         Notice::JobRemoved { job } => {
-            (Kind::Job, format!("{} is removed", names.job(*job)), String::new())
+            (Kind::Job, format!("{} leaves", names.job(*job)), String::new())
         }
         Notice::JobRefused { job, reason } => {
             (Kind::Refused, format!("{} is refused", names.job(*job)), reason.clone())
@@ -197,7 +199,7 @@ fn told(names: &Names<'_>, notice: &Notice) -> Option<Told> {
 /// A notice by its own name and fields, with names for the numbers among them.
 fn unnamed(names: &Names<'_>, notice: &Notice) -> Option<Told> {
     let Ok(Value::Object(mut fields)) = serde_json::to_value(notice) else { return None };
-    let name = match fields.remove("event") {
+    let name = match fields.shift_remove("event") {
         Some(Value::String(name)) => name,
         _ => "notice".to_owned(),
     };

@@ -105,7 +105,14 @@ fn panel(
             Short(comm(iteration)),
             Short(whole(iteration))
         );
-        chart::marker(out, number, at, 2.6, &tip);
+        let _ = write!(
+            out,
+            "<circle class=\"dot\" cx=\"{}\" cy=\"{}\" r=\"2.7\" style=\"fill:var(--s{})\"><title>{}</title></circle>",
+            C(at.0),
+            C(at.1),
+            number % chart::SERIES,
+            Esc(&tip)
+        );
     }
     out.push_str("</svg>");
     if step > 1 {

@@ -4,6 +4,7 @@
 
 use super::text::{Esc, Short};
 use crate::report::trace::{FlowPlan, PlanChange, PlanTrace, PolicyTrace, changes};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Re-plans shown; the rest is counted.
@@ -17,9 +18,11 @@ pub(super) fn tables(out: &mut String, trace: &PolicyTrace) {
         out.push_str("<p>No plan was made.</p>");
         return;
     };
+    let mut first_change = true;
     for pair in trace.plans.windows(2).take(MAX_PLANS) {
         if let [before, after] = pair {
-            change(out, before, after);
+            change(out, before, after, first_change);
+            first_change = false;
         }
     }
     let shown = trace.plans.len().min(MAX_PLANS + 1);
@@ -67,32 +70,50 @@ fn rest(out: &mut String, rows: usize) {
     }
 }
 
-fn change(out: &mut String, before: &PlanTrace, after: &PlanTrace) {
-    let found = changes(before, after);
+/// How many flows of which jobs left, in words; empty if none did.
+fn gone(found: &[PlanChange<'_>]) -> String {
+    let mut jobs: BTreeMap<&str, usize> = BTreeMap::new();
+    for flow in found.iter().filter(|change| change.after.is_none()) {
+        *jobs.entry(flow.before.map_or("", |flow| flow.job.as_str())).or_default() += 1;
+    }
+    let jobs: Vec<String> =
+        jobs.iter().map(|(job, flows)| format!("{job} left with {flows} flows")).collect();
+    jobs.join(", ")
+}
+
+fn change(out: &mut String, before: &PlanTrace, after: &PlanTrace, open: bool) {
+    let mut found = changes(before, after);
+    let gone = gone(&found);
+    found.retain(|change| change.after.is_some());
     let moved = found.iter().filter(|change| change.path()).count();
     let requeued = found.iter().filter(|change| change.queue()).count();
-    let _ = write!(
-        out,
-        "<h4>Plan {} at {} ms: {} of {} flows changed, {moved} their path, {requeued} their queue</h4>",
+    let title = format!(
+        "Plan {} at {} ms: {} of {} flows changed, {moved} their path, {requeued} their queue{}{gone}",
         after.generation,
         Short(after.at_ms),
         found.len(),
-        after.flows.len().max(before.flows.len())
+        after.flows.len(),
+        if gone.is_empty() { "" } else { "; " }
     );
     if found.is_empty() {
+        let _ = write!(out, "<p class=\"plan\">{}</p>", Esc(&title));
         return;
     }
     let _ = write!(
         out,
-        "<div class=\"scroll\"><table><thead><tr><th>job</th><th>flow</th><th>path under plan {0}</th><th>path under plan {1}</th>\
-         <th class=\"n\">queue under {0}</th><th class=\"n\">under {1}</th></tr></thead><tbody>",
-        before.generation, after.generation
+        "<details{}><summary>{}</summary><div class=\"scroll\"><table><thead><tr><th>job</th><th>flow</th><th>path under plan {2}</th>\
+         <th>path under plan {3}</th><th class=\"n\">queue under {2}</th><th class=\"n\">under {3}</th></tr></thead><tbody>",
+        if open { " open=\"\"" } else { "" },
+        Esc(&title),
+        before.generation,
+        after.generation
     );
     for change in found.iter().take(MAX_ROWS) {
         row(out, change);
     }
     out.push_str("</tbody></table></div>");
     rest(out, found.len());
+    out.push_str("</details>");
 }
 
 fn row(out: &mut String, change: &PlanChange<'_>) {

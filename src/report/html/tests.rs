@@ -63,7 +63,11 @@ fn plan(generation: u64, path: &str) -> PlanTrace {
         path: path.to_owned(),
         queue: 3,
     };
-    PlanTrace { at_ms: 12.0, generation, flows: vec![flow(0, path), flow(1, "same")] }
+    let mut flows = vec![flow(0, path), flow(1, "same")];
+    if generation == 1 {
+        flows.push(flow(2, "gone"));
+    }
+    PlanTrace { at_ms: 12.0, generation, flows }
 }
 
 fn trace(policy: &str) -> PolicyTrace {
@@ -226,7 +230,8 @@ fn every_figure_has_a_title_and_a_description_of_its_own() {
 #[test]
 fn changed_cells_are_marked_and_unchanged_flows_are_not_listed_as_changed() {
     let page = page(&report(vec![row("joint")]), &[trace("joint")], &About::default());
-    assert!(page.contains("Plan 2 at 12.0 ms: 1 of 2 flows changed, 1 their path, 0 their queue"));
+    let title = "Plan 2 at 12.0 ms: 1 of 2 flows changed, 1 their path, 0 their queue; ";
+    assert!(page.contains(title) && page.contains("left with 1 flows"));
     assert_eq!(page.matches("class=\"path chg\">leaf1 spine2 leaf3<").count(), 1);
     assert_eq!(page.matches("chg\">").count(), 1, "the queue stayed");
     assert!(page.contains("2 later plans are not shown"));

@@ -84,6 +84,7 @@ pub struct Assembly {
     flows: Vec<crate::workload::Flow>,
     scenario: Scenario,
     faults: Faults,
+    recovery: Recovery,
 }
 
 impl Assembly {
@@ -101,6 +102,8 @@ impl Assembly {
             shuffle: self.shuffle,
             faults: self.faults,
             delays: Delays::default(),
+            scale: self.facts.scale,
+            recovery: self.recovery,
             seed: self.facts.seed,
         })
     }
@@ -178,6 +181,7 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         flows,
         scenario: spec.scenario.clone(),
         faults: Faults::new(spec.options.faults.clone()),
+        recovery: spec.options.recovery,
     })
 }
 

@@ -13,6 +13,7 @@ mod bad_input;
 mod data_plane;
 mod demo_report;
 mod fake_device;
+mod inspect;
 mod interop;
 mod p4_artifacts;
 mod p4runtime_grpc;

@@ -28,9 +28,10 @@ impl Core {
         let probe = self.config.program.cells.as_ref().map(|cells| cells.probe());
         let no_registers = self.switches[id.index()].no_registers;
         let leaf = self.collector.leaf(id);
-        if leaf.probing() || leaf.refused || leaf.way.is_some() {
+        if leaf.asked || leaf.refused || leaf.way.is_some() {
             return;
         }
+        leaf.asked = true;
         match probe {
             Some(probe) if wanted != TelemetryWay::Readout && !no_registers => {
                 let device_id = self.switches[id.index()].device_id;
@@ -65,7 +66,7 @@ impl Core {
                 self.switches[id.index()].no_registers = true;
                 return self.set_way(id, Way::Readout);
             }
-            // Anything else: the next step asks again, after the pause that any trouble brings.
+            // Anything else: it is asked again in the next interval.
             _ => None,
         };
         if let Some(running) = running {

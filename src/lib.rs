@@ -18,6 +18,7 @@
 
 pub mod cli;
 pub mod controller;
+pub mod elastic;
 pub mod id;
 pub mod p4runtime;
 pub mod pipeline;

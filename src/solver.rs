@@ -30,6 +30,17 @@ pub struct Problem<'a> {
     pub paths: &'a [Vec<Path>],
     /// Queues the policy may use: `0..levels`, larger served first. At least 1.
     pub levels: u8,
+    /// What is in force already; the default for a first plan.
+    pub in_force: InForce<'a>,
+}
+
+/// What a plan finds when it is not the first. Both lists may be shorter than jobs and flows: what is missing is new.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InForce<'a> {
+    /// Finished iterations of each job, by `JobId`. Plans are for what is left.
+    pub done: &'a [u32],
+    /// Path and queue in force of each flow, by `FlowId`; `None` for a flow that has neither or whose path is dead.
+    pub routes: &'a [Option<(Path, u8)>],
 }
 
 /// What is minimised; all are lower-is-better after the sign is taken (docs/scheduling).

@@ -149,7 +149,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         planning: planning(args.objective, &scenario),
         // A departure only frees capacity, and a plan made anew for the rest moves flows in the middle of their steps
         // without knowing how far the remaining jobs are (docs/scheduling, "When plans are made").
-        options: Options { report_finished: false, telemetry, ..Options::default() },
+        options: Options { telemetry, ..Options::default() },
     };
     let progress = progress(names.len());
     let results: Vec<anyhow::Result<RunResult>> = names

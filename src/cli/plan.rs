@@ -5,7 +5,7 @@
 
 use super::{Exit, Format, exit};
 use crate::plan::check;
-use crate::solver::{Effort, Objective, Problem, policy};
+use crate::solver::{Effort, InForce, Objective, Problem, policy};
 use crate::topology::import::{Imported, Lingjun, P4Utils, lingjun, p4utils};
 use crate::topology::suggest::hint;
 use crate::topology::{LinkState, Path as Route, Paths, Topology};
@@ -170,6 +170,7 @@ impl Case {
             flows: &self.flows,
             paths: &self.paths,
             levels: self.scenario.levels(),
+            in_force: InForce::default(),
         }
     }
 }

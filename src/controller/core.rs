@@ -23,7 +23,8 @@ use super::config::Config;
 use super::messages::{Event, Input, Output, RequestId, TimerKey};
 use super::rollout::{FlowState, Goal, Side};
 use super::store::{Batch, Key, Record};
-use crate::id::{FlowId, JobId, SwitchId};
+use crate::elastic::Generation;
+use crate::id::{FlowId, HostId, JobId, SwitchId};
 use crate::p4runtime::rpc::Rpc;
 use crate::p4runtime::session::Event as SessionEvent;
 use crate::pipeline::labels::{Label, LabelError, Labels};
@@ -37,6 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 mod bringup;
 mod fabric;
 mod flows;
+mod members;
 mod planning;
 mod retire;
 mod session;
@@ -119,6 +121,12 @@ pub struct Core {
     ground: Ground,
     slots: Slots,
     jobs: BTreeMap<JobId, (Job, Vec<FlowId>)>,
+    /// Which membership each job has.
+    memberships: BTreeMap<JobId, Generation>,
+    /// Hosts that have failed.
+    failed_hosts: BTreeSet<HostId>,
+    /// Finished iterations, as agents last told.
+    done: BTreeMap<JobId, u32>,
     flows: BTreeMap<FlowId, Flow>,
     states: BTreeMap<FlowId, FlowState>,
     goals: BTreeMap<FlowId, Goal>,
@@ -198,6 +206,9 @@ impl Core {
             ground: Ground { down: LinkSet::new(), failed, paths, labels },
             slots: Slots::default(),
             jobs: BTreeMap::new(),
+            memberships: BTreeMap::new(),
+            failed_hosts: BTreeSet::new(),
+            done: BTreeMap::new(),
             flows: BTreeMap::new(),
             states: BTreeMap::new(),
             goals: BTreeMap::new(),
@@ -268,6 +279,9 @@ impl Core {
             Input::Timer(key) => self.timer(key),
             Input::SubmitJobs(jobs) => self.submit(jobs),
             Input::JobFinished { job } => self.finish(job),
+            Input::Progress { job, iterations, .. } => self.progressed(job, iterations),
+            Input::Host { host, up } => self.host(host, up),
+            Input::Joined { job, generation, flows } => self.joined(job, generation, flows),
             Input::Link { link, up } => self.link(link, up),
             Input::SetPolicy { policy } => self.set_policy(policy),
             Input::Replan => self.replan = true,
@@ -324,6 +338,7 @@ impl Core {
         self.rebuild_fabric();
         // The stored target stands; only a job that was accepted and never planned wants another.
         self.replan = self.flows.keys().any(|flow| !self.goals.contains_key(flow));
+        self.ask_for_rings();
         for index in 0..self.switches.len() {
             self.went_down(SwitchId::from(index));
             let start = session::start(&self.config);
@@ -341,7 +356,8 @@ impl Core {
                     switch.incarnation = incarnation;
                 }
             }
-            Record::Job { job, flows } => {
+            Record::Job { job, flows, generation } => {
+                self.memberships.insert(job.id, generation);
                 self.jobs.insert(job.id, (job, flows.iter().map(|flow| flow.id).collect()));
                 self.flows.extend(flows.into_iter().map(|flow| (flow.id, flow)));
             }
@@ -423,7 +439,8 @@ impl Core {
             Key::Job(id) => {
                 let (job, flows) = self.jobs.get(&id)?;
                 let flows = flows.iter().filter_map(|flow| self.flows.get(flow).cloned());
-                Some(Record::Job { job: job.clone(), flows: flows.collect() })
+                let generation = self.memberships.get(&job.id).copied().unwrap_or_default();
+                Some(Record::Job { job: job.clone(), flows: flows.collect(), generation })
             }
             Key::Target => Some(Record::Target {
                 generation: self.generation,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   CLI, API, agents ── SubmitJobs, JobFinished, SetPolicy, Replan ──►┌──────┐──► Persist ──► store
+//!   agents ──────────── Progress ───────────────────────────────────►│      │
 //!   ports, probes ───── Link ───────────────────────────────────────►│      │──► OpenStream, Send, CloseStream, Call ──► switch
 //!   driver or sim ───── Boot, Timer ────────────────────────────────►│ core │──► Timer ──► driver or sim
 //!   switch ──────────── Reply, Stream, StreamEnded ─────────────────►│      │──► Notify ──► log, API, tests
@@ -16,7 +17,8 @@
 
 use super::rollout::Side;
 use super::store::{Batch, Record};
-use crate::id::{FlowId, JobId, LinkId, SwitchId};
+use crate::elastic::Generation;
+use crate::id::{FlowId, HostId, JobId, LinkId, SwitchId};
 use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use crate::p4runtime::rpc::{Code, Rpc, RpcResult, StreamEnd};
 use crate::time::{Span, Time};
@@ -88,6 +90,31 @@ pub enum Input {
     JobFinished {
         /// The job.
         job: JobId,
+    },
+    /// A job's agents report after an iteration. Never acknowledged and not stored: the next report says it all again.
+    Progress {
+        /// The job.
+        job: JobId,
+        /// Iterations finished so far.
+        iterations: u32,
+        /// Compute time of the last one, by rank; empty if the agents do not know.
+        compute: Vec<Span>,
+    },
+    /// A host has failed (its agent is silent) or is back. Jobs on a failed host go on without it.
+    Host {
+        /// The host.
+        host: HostId,
+        /// Whether it is there.
+        up: bool,
+    },
+    /// A job's agents have formed the ring that [`Event::Regrouped`] asked for.
+    Joined {
+        /// The job.
+        job: JobId,
+        /// The membership that the ring belongs to; another than the newest is refused.
+        generation: Generation,
+        /// The new ring's flows; ids must be new.
+        flows: Vec<Flow>,
     },
     /// One direction of a cable went down or came back. The core takes a cable to be up only while both directions are.
     Link {
@@ -280,6 +307,30 @@ pub enum Event {
     },
     /// A job was not accepted.
     JobRefused {
+        /// The job.
+        job: JobId,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A job's membership changed. This is the command to its agents: stop the old ring, form the new one, begin again with
+    /// iteration `from` and answer with [`Input::Joined`]. Repeated after a restart of the controller; agents that have
+    /// done it already answer again.
+    Regrouped {
+        /// The job.
+        job: JobId,
+        /// The new membership.
+        generation: Generation,
+        /// Its hosts, in ring order.
+        ranks: Vec<HostId>,
+        /// Compute time of each rank from now on: the global batch is shared by fewer.
+        compute: Span,
+        /// Iterations that are done; the one after is begun anew.
+        from: u32,
+        /// Why.
+        cause: String,
+    },
+    /// A job cannot go on and was removed.
+    JobStopped {
         /// The job.
         job: JobId,
         /// Why, and what to do.

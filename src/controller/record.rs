@@ -5,10 +5,11 @@
 
 use super::messages::{Input, RequestId, StreamNo, TimerKey};
 use super::store::Record;
-use crate::id::{JobId, LinkId, SwitchId};
+use crate::elastic::Generation;
+use crate::id::{HostId, JobId, LinkId, SwitchId};
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::rpc::{Code, Failure, Reply, RpcResult, StreamEnd};
-use crate::time::Time;
+use crate::time::{Span, Time};
 use crate::workload::{Flow, Job};
 use prost::Message;
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,9 @@ enum Written {
     Timer(TimerKey),
     SubmitJobs(Vec<(Job, Vec<Flow>)>),
     JobFinished(JobId),
+    Progress { job: JobId, iterations: u32, compute: Vec<Span> },
+    Host { host: HostId, up: bool },
+    Joined { job: JobId, generation: Generation, flows: Vec<Flow> },
     Link { link: LinkId, up: bool },
     SetPolicy(String),
     Replan,
@@ -116,6 +120,11 @@ fn written(input: &Input) -> Written {
         Input::Timer(key) => Written::Timer(key),
         Input::SubmitJobs(jobs) => Written::SubmitJobs(jobs),
         Input::JobFinished { job } => Written::JobFinished(job),
+        Input::Progress { job, iterations, compute } => {
+            Written::Progress { job, iterations, compute }
+        }
+        Input::Host { host, up } => Written::Host { host, up },
+        Input::Joined { job, generation, flows } => Written::Joined { job, generation, flows },
         Input::Link { link, up } => Written::Link { link, up },
         Input::SetPolicy { policy } => Written::SetPolicy(policy),
         Input::Replan => Written::Replan,
@@ -151,6 +160,11 @@ fn read(input: Written) -> Result<Input, RecordError> {
         Written::Timer(key) => Input::Timer(key),
         Written::SubmitJobs(jobs) => Input::SubmitJobs(jobs),
         Written::JobFinished(job) => Input::JobFinished { job },
+        Written::Progress { job, iterations, compute } => {
+            Input::Progress { job, iterations, compute }
+        }
+        Written::Host { host, up } => Input::Host { host, up },
+        Written::Joined { job, generation, flows } => Input::Joined { job, generation, flows },
         Written::Link { link, up } => Input::Link { link, up },
         Written::SetPolicy(policy) => Input::SetPolicy { policy },
         Written::Replan => Input::Replan,
@@ -203,6 +217,9 @@ mod tests {
             Input::Timer(TimerKey::Lost(SwitchId(3), 4)),
             Input::SetPolicy { policy: "x".into() },
             Input::Replan,
+            Input::Host { host: HostId(2), up: false },
+            Input::Joined { job: JobId(1), generation: Generation(2), flows: Vec::new() },
+            Input::Progress { job: JobId(4), iterations: 7, compute: vec![Span(5), Span(6)] },
             Input::Link { link: LinkId(3), up: false },
         ] {
             round(input);

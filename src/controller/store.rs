@@ -7,6 +7,7 @@
 
 use super::messages::Event;
 use super::rollout::{FlowState, Goal};
+use crate::elastic::Generation;
 use crate::id::{FlowId, JobId, SwitchId};
 use crate::pipeline::labels::Labels;
 use crate::pipeline::slots::Slots;
@@ -68,8 +69,11 @@ pub enum Record {
     Job {
         /// The job.
         job: Job,
-        /// Its flows.
+        /// Its flows; empty while its agents form a ring.
         flows: Vec<Flow>,
+        /// Its membership.
+        #[serde(default)]
+        generation: Generation,
     },
     /// Where the rollout goes.
     Target {

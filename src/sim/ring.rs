@@ -55,6 +55,8 @@ pub struct Iteration {
     pub comm_end: Time,
     /// Compute time of each rank at full speed, which is the useful work.
     pub compute: Span,
+    /// Ranks that did it.
+    pub ranks: usize,
 }
 
 /// Where a job stands.
@@ -89,7 +91,9 @@ pub struct JobRun {
     iterations: u32,
     random: Pcg64,
     phase: Phase,
-    started: Time,
+    /// From when on how many ranks held their GPUs; the first entry is the start.
+    members: Vec<(Time, usize)>,
+    ranks: usize,
     current: Iteration,
     compute_end: Time,
     compute_done: bool,
@@ -101,8 +105,12 @@ impl JobRun {
     /// A job that has not started. Compute times are drawn from (seed, job) alone, so policies see the same draws.
     #[must_use]
     pub fn new(job: &crate::workload::Job, seed: u64) -> Self {
-        let nothing =
-            Iteration { comm_start: Time::ZERO, comm_end: Time::ZERO, compute: Span::ZERO };
+        let nothing = Iteration {
+            comm_start: Time::ZERO,
+            comm_end: Time::ZERO,
+            compute: Span::ZERO,
+            ranks: job.ranks.len(),
+        };
         Self {
             id: job.id,
             compute: job.compute,
@@ -112,7 +120,8 @@ impl JobRun {
             iterations: job.iterations.max(1),
             random: stream(seed, "compute jitter", u64::from(job.id.0)),
             phase: Phase::Waiting,
-            started: Time::ZERO,
+            members: Vec::new(),
+            ranks: job.ranks.len(),
             current: nothing,
             compute_end: Time::ZERO,
             compute_done: false,
@@ -139,7 +148,38 @@ impl JobRun {
     /// When its first iteration started.
     #[must_use]
     pub fn started(&self) -> Time {
-        self.started
+        self.members.first().map_or(Time::ZERO, |first| first.0)
+    }
+
+    /// Rank-seconds of useful compute in all finished iterations, and rank-seconds held from the start until `end`.
+    #[must_use]
+    pub fn rank_seconds(&self, end: Time) -> (f64, f64) {
+        let busy = self.history.iter().map(|it| it.compute.as_secs_f64() * it.ranks as f64).sum();
+        let until = self.members.iter().skip(1).map(|next| next.0).chain([end]);
+        let held = self.members.iter().zip(until);
+        let held = held.map(|(&(from, ranks), to)| (to - from).as_secs_f64() * ranks as f64).sum();
+        (busy, held)
+    }
+
+    /// The membership changed: the iteration under way is dropped, and the next one, after [`Self::start`], is computed by
+    /// `ranks` ranks for `compute` each. Returns whether an iteration was under way.
+    pub fn regroup(&mut self, now: Time, ranks: usize, compute: Span) -> bool {
+        let lost = self.phase == Phase::Running;
+        if !matches!(self.phase, Phase::Finished(_)) {
+            self.phase = Phase::Waiting;
+        }
+        self.ranks = ranks;
+        self.compute = compute;
+        if !self.members.is_empty() {
+            self.members.push((now, ranks));
+        }
+        lost
+    }
+
+    /// Whether communication of the iteration under way starts at `now`; events of a dropped iteration do not count.
+    #[must_use]
+    pub fn communicates_at(&self, now: Time) -> bool {
+        self.phase == Phase::Running && self.current.comm_start == now
     }
 
     /// Finished iterations.
@@ -161,7 +201,9 @@ impl JobRun {
     /// Starts the first iteration.
     pub fn start(&mut self, now: Time) -> Begin {
         self.phase = Phase::Running;
-        self.started = now;
+        if self.members.is_empty() {
+            self.members.push((now, self.ranks));
+        }
         self.begin(now)
     }
 
@@ -169,7 +211,8 @@ impl JobRun {
         let compute = Span::from_secs_f64(self.compute.as_secs_f64() * self.draw());
         let takes = Span::from_secs_f64(compute.as_secs_f64() / self.pace);
         let before = Span::from_secs_f64(takes.as_secs_f64() * (1.0 - self.overlap));
-        self.current = Iteration { comm_start: now + before, comm_end: Time::ZERO, compute };
+        let ranks = self.ranks;
+        self.current = Iteration { comm_start: now + before, comm_end: Time::ZERO, compute, ranks };
         self.compute_end = now + takes;
         self.compute_done = false;
         self.comm_done = false;
@@ -184,8 +227,12 @@ impl JobRun {
         (1.0 + self.jitter * (sum - 6.0).clamp(-3.0, 3.0)).max(0.1)
     }
 
-    /// Compute of the current iteration is done. Returns the next iteration's times if that ended this one.
+    /// Compute of the current iteration is done. Returns the next iteration's times if that ended this one. An end that is
+    /// not due belongs to a dropped iteration and is ignored.
     pub fn compute_done(&mut self, now: Time) -> Option<Begin> {
+        if now != self.compute_end {
+            return None;
+        }
         self.compute_done = true;
         self.turn(now)
     }

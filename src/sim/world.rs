@@ -10,10 +10,12 @@
 //! ```
 
 mod control;
+mod regroup;
 mod restart;
 mod script;
 
 pub use control::{Control, Delays};
+pub use regroup::Regrouped;
 pub use script::{Script, Step};
 
 use crate::controller::core::Core;
@@ -22,7 +24,8 @@ use crate::controller::store::MemoryStore;
 use crate::id::{JobId, SwitchId};
 use crate::sim::fabric::{FabricSwitch, Losses, SharedServer};
 use crate::sim::fault::Faults;
-use crate::sim::packet::{Net, NetEvent};
+use crate::sim::host::Recovery;
+use crate::sim::packet::{Net, NetEvent, Scale};
 use crate::sim::queue::Queue;
 use crate::sim::shuffle::Shuffle;
 use crate::sim::wire::{Wire, WireError};
@@ -108,6 +111,10 @@ pub struct Parts<W> {
     pub faults: Faults,
     /// Control-plane delays.
     pub delays: Delays,
+    /// σ, for the packets of rings that are formed during the run.
+    pub scale: Scale,
+    /// How hosts recover lost packets.
+    pub recovery: Recovery,
     /// Draws delays.
     pub seed: u64,
 }
@@ -142,6 +149,10 @@ pub struct World<W> {
     progress: Progress,
     counts: ControlCounts,
     calls_out: Vec<u32>,
+    scale: Scale,
+    recovery: Recovery,
+    seed: u64,
+    regrouped: regroup::Log,
 }
 
 /// Where a run stands.
@@ -213,6 +224,10 @@ impl<W: Wire> World<W> {
             progress: Progress { open, ..Progress::default() },
             counts: ControlCounts::default(),
             calls_out: vec![0; switches],
+            scale: parts.scale,
+            recovery: parts.recovery,
+            seed: parts.seed,
+            regrouped: regroup::Log::default(),
         }
     }
 
@@ -242,6 +257,10 @@ impl<W: Wire> World<W> {
     fn after_net(&mut self, now: Time) -> Result<(), WorldError> {
         while let Some(switch) = self.net.take_speaker() {
             self.drain(now, switch)?;
+        }
+        for job in self.net.take_iterated() {
+            let at = now + self.delay();
+            self.push(at, control::Waiting::Report(job));
         }
         if self.net.has_finished() {
             for job in self.net.take_finished() {

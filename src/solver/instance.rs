@@ -6,6 +6,7 @@
 use super::Problem;
 use crate::id::{LinkId, NodeId};
 use crate::plan::{Assignment, Plan};
+use crate::workload::Job;
 use std::collections::BTreeMap;
 
 /// Queues that exist at all on a port (docs/dataplane); a policy uses `0..levels` of them.
@@ -44,8 +45,10 @@ pub struct JobShape {
     pub overlap: f64,
     /// Standard deviation of the compute time, relative.
     pub jitter: f64,
-    /// Iterations until the job is done.
+    /// Iterations until the job is done, at least 1.
     pub iterations: u32,
+    /// Share of the job's iterations that this is, 0..=1: what is behind a job counts in its figures and cannot be changed.
+    pub ahead: f64,
     /// Seconds from the start of the run to the first iteration.
     pub start: f64,
     /// GPUs: the job's weight in GPU utilisation.
@@ -108,15 +111,8 @@ impl Instance {
         let mut jobs: Vec<JobShape> = problem
             .jobs
             .iter()
-            .map(|job| JobShape {
-                compute: job.compute.as_secs_f64(),
-                overlap: job.overlap.clamp(0.0, 1.0),
-                jitter: job.jitter.max(0.0),
-                iterations: job.iterations.max(1),
-                start: job.start.as_secs_f64(),
-                gpus: job.ranks.len() as f64 * f64::from(job.gpus_per_rank.max(1)),
-                rings: Vec::new(),
-            })
+            .enumerate()
+            .map(|(id, job)| job_shape(job, problem.in_force.done.get(id).copied().unwrap_or(0)))
             .collect();
         let mut rings: Vec<Ring> = Vec::new();
         let mut ring_of: BTreeMap<(usize, u16), usize> = BTreeMap::new();
@@ -216,6 +212,22 @@ impl Instance {
             choice.queue[index] = assignment.queue;
         }
         Some(choice)
+    }
+}
+
+/// A job of which `done` iterations are behind it.
+fn job_shape(job: &Job, done: u32) -> JobShape {
+    let all = job.iterations.max(1);
+    let left = all.saturating_sub(done).max(1);
+    JobShape {
+        compute: job.compute.as_secs_f64(),
+        overlap: job.overlap.clamp(0.0, 1.0),
+        jitter: job.jitter.max(0.0),
+        iterations: left,
+        ahead: f64::from(left) / f64::from(all),
+        start: if done == 0 { job.start.as_secs_f64() } else { 0.0 },
+        gpus: job.ranks.len() as f64 * f64::from(job.gpus_per_rank.max(1)),
+        rings: Vec::new(),
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) fn instance(capacity: &[f64], jobs: &[SmallJob]) -> Instance {
             overlap: 0.0,
             jitter: 0.0,
             iterations: 5,
+            ahead: 1.0,
             start: 0.0,
             gpus: 1.0,
             rings: Vec::new(),

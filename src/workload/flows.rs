@@ -92,41 +92,51 @@ pub fn edge_bytes(gradient: u64, ranks: usize, channels: u16) -> u64 {
 /// # Errors
 /// See [`FlowError`].
 pub fn flows(topology: &Topology, jobs: &[Job]) -> Result<Vec<Flow>, FlowError> {
-    let mut flows = Vec::new();
+    let mut all = Vec::new();
     for job in jobs {
-        check(topology, job)?;
-        let n = job.ranks.len();
-        let total = flows.len() + n * usize::from(job.channels);
-        if total > MAX_FLOWS {
-            return Err(FlowError::TooManyFlows { flows: total, max: MAX_FLOWS });
-        }
-        let bytes = edge_bytes(job.gradient.0, n, job.channels);
-        for channel in 0..job.channels {
-            for edge in 0..n {
-                let id = FlowId::from(flows.len());
-                let (src, dst) = (job.ranks[edge], job.ranks[(edge + 1) % n]);
-                let key = |from, to, qp| FlowKey {
-                    src: topology.host_ip(from),
-                    dst: topology.host_ip(to),
-                    protocol: 17,
-                    src_port: None,
-                    dst_port: Some(ROCE_PORT),
-                    dst_qp: Some(qp),
-                };
-                let qp = FIRST_QP + 2 * id.0;
-                flows.push(Flow {
-                    id,
-                    job: job.id,
-                    channel,
-                    // `check` keeps rings below u16::MAX.
-                    edge: u16::try_from(edge).unwrap_or(u16::MAX),
-                    src,
-                    dst,
-                    bytes,
-                    key: key(src, dst, qp),
-                    reverse: key(dst, src, qp + 1),
-                });
-            }
+        all.extend(ring_flows(topology, job, FlowId::from(all.len()))?);
+    }
+    Ok(all)
+}
+
+/// Flows of one job, numbered from `first`; see [`flows`].
+///
+/// # Errors
+/// See [`FlowError`].
+pub fn ring_flows(topology: &Topology, job: &Job, first: FlowId) -> Result<Vec<Flow>, FlowError> {
+    check(topology, job)?;
+    let n = job.ranks.len();
+    let total = first.index() + n * usize::from(job.channels);
+    if total > MAX_FLOWS {
+        return Err(FlowError::TooManyFlows { flows: total, max: MAX_FLOWS });
+    }
+    let bytes = edge_bytes(job.gradient.0, n, job.channels);
+    let mut flows = Vec::with_capacity(total - first.index());
+    for channel in 0..job.channels {
+        for edge in 0..n {
+            let id = FlowId::from(first.index() + flows.len());
+            let (src, dst) = (job.ranks[edge], job.ranks[(edge + 1) % n]);
+            let key = |from, to, qp| FlowKey {
+                src: topology.host_ip(from),
+                dst: topology.host_ip(to),
+                protocol: 17,
+                src_port: None,
+                dst_port: Some(ROCE_PORT),
+                dst_qp: Some(qp),
+            };
+            let qp = FIRST_QP + 2 * id.0;
+            flows.push(Flow {
+                id,
+                job: job.id,
+                channel,
+                // `check` keeps rings below u16::MAX.
+                edge: u16::try_from(edge).unwrap_or(u16::MAX),
+                src,
+                dst,
+                bytes,
+                key: key(src, dst, qp),
+                reverse: key(dst, src, qp + 1),
+            });
         }
     }
     Ok(flows)

@@ -5,7 +5,7 @@
 
 The program is tests/data/conformance. The integration test `interop` starts the server and calls this; it needs
 
-    python3 -m venv /tmp/finsy && /tmp/finsy/bin/pip install finsy
+    python3 -m venv /tmp/finsy && /tmp/finsy/bin/pip install -r tests/interop/requirements.txt
     RINGPATH_FINSY_PYTHON=/tmp/finsy/bin/python cargo test --test it -- --ignored finsy
 """
 

@@ -5,7 +5,7 @@
 
 The program is tests/data/conformance. The integration test `interop` starts the server and calls this; it needs
 
-    python3 -m venv /tmp/shell && /tmp/shell/bin/pip install p4runtime-shell
+    python3 -m venv /tmp/shell && /tmp/shell/bin/pip install -r tests/interop/requirements-shell.txt
     RINGPATH_SHELL_PYTHON=/tmp/shell/bin/python cargo test --test it -- --ignored p4runtime_shell
 """
 

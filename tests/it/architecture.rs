@@ -23,13 +23,23 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("workload", &["topology"][..]),
         ("plan", &["topology"][..]),
         ("solver", &["topology", "workload", "plan"][..]),
+        ("elastic", &["workload", "solver"][..]),
         ("p4runtime", &[][..]),
         ("pipeline", &["topology", "plan", "p4runtime"][..]),
         ("switch", &["p4runtime"][..]),
         ("telemetry", &["pipeline"][..]),
         (
             "controller",
-            &["topology", "workload", "plan", "solver", "p4runtime", "pipeline", "telemetry"][..],
+            &[
+                "topology",
+                "workload",
+                "plan",
+                "solver",
+                "elastic",
+                "p4runtime",
+                "pipeline",
+                "telemetry",
+            ][..],
         ),
         (
             "sim",
@@ -38,6 +48,7 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "workload",
                 "plan",
                 "solver",
+                "elastic",
                 "p4runtime",
                 "pipeline",
                 "switch",
@@ -53,6 +64,7 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "workload",
                 "plan",
                 "solver",
+                "elastic",
                 "p4runtime",
                 "pipeline",
                 "switch",
@@ -307,4 +319,51 @@ fn every_module_opens_with_its_purpose() {
         let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("#!"));
         assert!(first.is_some_and(|line| line.starts_with("//!")), "{path} has no head comment");
     }
+}
+
+/// Words in quotes that `pipeline` uses for something else than a name of the P4 program: kinds of objects in messages, names of modules for
+/// serde.
+const NOT_P4_NAMES: &[&str] =
+    &["action", "as_list", "counter", "member", "parameter", "register", "table"];
+
+/// Identifiers in double quotes.
+fn quoted_names(code: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = code;
+    while let Some((_, after)) = rest.split_once('"') {
+        let Some((inside, next)) = after.split_once('"') else { break };
+        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if inside.starts_with(|c: char| c.is_ascii_lowercase()) && inside.chars().all(word) {
+            names.push(inside);
+        }
+        rest = next;
+    }
+    names
+}
+
+#[test]
+fn every_p4_name_in_pipeline_exists_in_the_p4info() {
+    let p4info = std::fs::read_to_string(root().join("p4/build/ringpath.p4info.txtpb")).unwrap();
+    // Tables, actions, registers and counters are named by alias; keys, parameters and packet metadata by name.
+    let exists = |name: &str| {
+        [format!("alias: \"{name}\""), format!("name: \"{name}\"")]
+            .iter()
+            .any(|line| p4info.contains(line.as_str()))
+    };
+    let (mut wrong, mut found) = (Vec::new(), 0);
+    for (path, text) in sources("src") {
+        if module_of(&path) != "pipeline" || is_test_file(&path) {
+            continue;
+        }
+        let code = without_comments(without_tests(&text));
+        for name in quoted_names(&code) {
+            if exists(name) {
+                found += 1;
+            } else if !NOT_P4_NAMES.contains(&name) {
+                wrong.push(format!("{path}: the program has nothing called '{name}'"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(found > 40, "only {found} names found: the search is broken");
 }

@@ -14,7 +14,7 @@ use crate::p4runtime::rpc::Code;
 use crate::pipeline::EntityKey;
 use crate::pipeline::labels::LabelError;
 use crate::plan::{Assignment, CONTROL_QUEUE, Plan};
-use crate::solver::{Effort, Problem};
+use crate::solver::{Effort, InForce, Problem};
 use crate::topology::{LinkState, Path, Topology};
 use crate::workload::{Flow, Job};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +25,10 @@ struct Part {
     jobs: Vec<Job>,
     flows: Vec<Flow>,
     paths: Vec<Vec<Path>>,
+    /// Finished iterations.
+    done: Vec<u32>,
+    /// What the plan in force says.
+    routes: Vec<Option<(Path, u8)>>,
     /// The real id of each dense flow id.
     ids: Vec<FlowId>,
     unroutable: usize,
@@ -66,6 +70,15 @@ impl Core {
                 limits.jobs
             ));
         }
+        if let Some(host) = job.ranks.iter().find(|host| self.failed_hosts.contains(host)) {
+            return Err(format!("host {host} has failed; choose another"));
+        }
+        self.check_flows(job.id, flows)
+    }
+
+    /// Whether flows may join those that are there.
+    pub(super) fn check_flows(&self, job: JobId, flows: &[Flow]) -> Result<(), String> {
+        let limits = &self.config.limits;
         if self.flows.len() + flows.len() > limits.flows {
             let total = self.flows.len() + flows.len();
             return Err(format!("there would be {total} flows, the limit is {}", limits.flows));
@@ -76,8 +89,8 @@ impl Core {
         let hosts = self.config.topology.host_count();
         for flow in flows {
             let id = flow.id;
-            if flow.job != job.id {
-                return Err(format!("flow {id} belongs to job {}, not to {}", flow.job, job.id));
+            if flow.job != job {
+                return Err(format!("flow {id} belongs to job {}, not to {job}", flow.job));
             }
             // A leaving flow keeps its id and slots until its entries are gone.
             let taken = self.flows.contains_key(&id) || self.states.contains_key(&id);
@@ -102,6 +115,8 @@ impl Core {
             self.notify(Event::Rejected { reason });
             return;
         };
+        self.done.remove(&job);
+        self.memberships.remove(&job);
         self.dirty.extend([Key::Job(job), Key::Target]);
         for flow in flows {
             self.flows.remove(&flow);
@@ -110,6 +125,14 @@ impl Core {
         }
         self.replan = true;
         self.notify(Event::JobRemoved { job });
+    }
+
+    /// Agents know how far a job is. Reports may come late or twice: the largest counts.
+    pub(super) fn progressed(&mut self, job: JobId, iterations: u32) {
+        if self.jobs.contains_key(&job) {
+            let done = self.done.entry(job).or_default();
+            *done = iterations.max(*done);
+        }
     }
 
     pub(super) fn set_policy(&mut self, policy: String) {
@@ -138,6 +161,7 @@ impl Core {
             flows: &part.flows,
             paths: &part.paths,
             levels: self.config.planning.levels,
+            in_force: InForce { done: &part.done, routes: &part.routes },
         };
         let effort = Effort {
             seed: self.config.seed,
@@ -165,6 +189,8 @@ impl Core {
             jobs: Vec::new(),
             flows: Vec::new(),
             paths: Vec::new(),
+            done: Vec::new(),
+            routes: Vec::new(),
             ids: Vec::new(),
             unroutable: 0,
         };
@@ -176,9 +202,12 @@ impl Core {
                 continue;
             }
             let dense = JobId::from(part.jobs.len());
+            part.done.push(self.done.get(&job.id).copied().unwrap_or(0));
             part.jobs.push(Job { id: dense, ..job.clone() });
             for (flow, paths) in flows.into_iter().zip(paths) {
                 let id = FlowId::from(part.flows.len());
+                let goal = self.goals.get(&flow.id);
+                part.routes.push(goal.map(|goal| (goal.path.clone(), goal.forward.queue)));
                 part.ids.push(flow.id);
                 part.flows.push(Flow { id, job: dense, ..flow.clone() });
                 part.paths.push(paths);

@@ -1,7 +1,9 @@
 //! The core against servers of fake devices, in virtual time.
 
 mod device;
+mod members;
 mod net;
+mod planning;
 
 use super::*;
 use crate::controller::record;

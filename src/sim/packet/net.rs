@@ -39,6 +39,7 @@ pub struct Net<F> {
     queue_pairs: FxHashMap<(u32, u32), u32>,
     traffic: Traffic,
     finished: Vec<JobId>,
+    iterated: Vec<JobId>,
     background: Vec<background::Source>,
     speakers: Vec<SwitchId>,
     errors: Option<LinkErrors>,
@@ -101,6 +102,8 @@ struct FlowState {
     sender_timer: bool,
     receiver_timer: bool,
     reordered: u64,
+    /// Its job goes on without it; what is still on its way counts for nothing.
+    retired: bool,
 }
 
 struct JobState {

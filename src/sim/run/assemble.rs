@@ -91,6 +91,7 @@ pub struct Assembly {
     flows: Vec<crate::workload::Flow>,
     scenario: Scenario,
     faults: Faults,
+    recovery: Recovery,
 }
 
 impl Assembly {
@@ -108,6 +109,8 @@ impl Assembly {
             shuffle: self.shuffle,
             faults: self.faults,
             delays: Delays::default(),
+            scale: self.facts.scale,
+            recovery: self.recovery,
             seed: self.facts.seed,
         })
     }
@@ -191,6 +194,7 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         flows,
         scenario: spec.scenario.clone(),
         faults: Faults::new(spec.options.faults.clone()),
+        recovery: spec.options.recovery,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::RunError;
 use super::assemble::Facts;
-use crate::id::SwitchId;
+use crate::id::{JobId, SwitchId};
 use crate::p4runtime::proto::p4::v1::ReadRequest;
 use crate::p4runtime::rpc::{Reply, Rpc};
 use crate::pipeline::counters::Drops;
@@ -11,6 +11,7 @@ use crate::sim::packet::Traffic;
 use crate::sim::wire::{Wire, WireError};
 use crate::sim::world::World;
 use crate::telemetry::Totals;
+use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -50,6 +51,21 @@ pub struct Packets {
     pub dropped: Dropped,
 }
 
+/// A job that went on with another membership.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Restart {
+    /// The job's name.
+    pub job: String,
+    /// Why.
+    pub cause: String,
+    /// Iterations that were under way and were done anew.
+    pub iterations_lost: u32,
+    /// When the failure happened, milliseconds after the first plan was installed.
+    pub failed_at_ms: f64,
+    /// From the failure to the beginning of the next iteration, milliseconds; `None` if it never came.
+    pub duration_ms: Option<f64>,
+}
+
 /// One policy's figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -67,6 +83,8 @@ pub struct RunResult {
     pub gpu_utilisation: f64,
     /// Packets.
     pub packets: Packets,
+    /// Jobs that went on with another membership.
+    pub restarts: Vec<Restart>,
     /// Flips that happened without a gap, counted by the program.
     pub forced_flips: u64,
     /// Updates that the switches executed for the controller.
@@ -129,6 +147,7 @@ pub fn measure<W: Wire>(
         comm_ms_per_job,
         gpu_utilisation,
         packets: packets(&traffic, &drops, world),
+        restarts: restarts(world, begin),
         forced_flips,
         entries_written: counts.updates,
         calls: counts.calls,
@@ -180,13 +199,28 @@ fn jobs<W: Wire>(world: &World<W>) -> (BTreeMap<String, f64>, f64) {
             comm.insert(job.name.clone(), sum * 1e3 / counted.len() as f64);
         }
         if let Some(end) = run.finished_at() {
-            let gpus = f64::from(job.gpus_per_rank) * job.ranks.len() as f64;
-            let compute: f64 = history.iter().map(|it| it.compute.as_secs_f64()).sum();
-            busy += gpus * compute;
-            held += gpus * (end - run.started()).as_secs_f64();
+            let gpus = f64::from(job.gpus_per_rank);
+            let (computed, taken) = run.rank_seconds(end);
+            busy += gpus * computed;
+            held += gpus * taken;
         }
     }
     (comm, if held > 0.0 { busy / held } else { 0.0 })
+}
+
+fn restarts<W: Wire>(world: &World<W>, begin: Time) -> Vec<Restart> {
+    let ms = |from: Time, to: Time| (to - from).as_secs_f64() * 1e3;
+    let name = |job: JobId| world.jobs().get(job.index()).map(|job| job.name.clone());
+    let changes = world.regrouped().iter();
+    changes
+        .map(|change| Restart {
+            job: name(change.job).unwrap_or_default(),
+            cause: change.cause.clone(),
+            iterations_lost: change.iterations_lost,
+            failed_at_ms: ms(begin, change.failed_at),
+            duration_ms: change.resumed_at.map(|resumed| ms(change.failed_at, resumed)),
+        })
+        .collect()
 }
 
 fn packets<W: Wire>(traffic: &Traffic, drops: &Drops, world: &World<W>) -> Packets {

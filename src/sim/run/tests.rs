@@ -257,3 +257,66 @@ fn the_default_scenario_policy_by_policy() {
     let alone = contention_free(&spec(&scenario, WireKind::Direct)).expect("times");
     println!("alone: {alone:?}");
 }
+
+#[test]
+fn a_failed_host_shrinks_its_jobs_and_stops_those_that_are_too_small() {
+    let mut scenario = calm(3);
+    let template = scenario.jobs[0].clone();
+    let ring = |id: usize, hosts: &[u32]| crate::workload::Job {
+        id: crate::id::JobId::from(id),
+        name: format!("job-{id}"),
+        ranks: hosts.iter().copied().map(crate::id::HostId).collect(),
+        iterations: 40,
+        ..template.clone()
+    };
+    scenario.jobs = vec![ring(0, &[0, 2, 1]), ring(1, &[2, 3]), ring(2, &[1, 3])];
+    let at = Span::from_millis(200);
+    scenario.events.push(Event { at, kind: EventKind::HostFail { host: crate::id::HostId(2) } });
+    let spec = spec(&scenario, WireKind::Direct);
+    let assembly = assemble(&spec).expect("a world");
+    let wire = DirectWire::new(&assembly.servers);
+    let facts = assembly.facts.clone();
+    let mut world = assembly.into_world(wire);
+    world.run(&mut |_, _, _| Ok::<(), WorldError>(())).expect("an end");
+    let [change] = world.regrouped() else { panic!("{:?}", world.regrouped()) };
+    assert_eq!((change.job.0, change.generation.0, change.iterations_lost), (0, 1, 1));
+    assert_eq!(change.told_at - change.failed_at, Span::from_millis(300), "three heartbeats");
+    let resumed = change.resumed_at.expect("it went on");
+    let took = resumed - change.failed_at;
+    assert!(took > Span::from_millis(800) && took < Span::from_millis(900), "{took:?}");
+    assert!(change.cause.contains("failed"));
+    let ended = |job| world.net.job(crate::id::JobId(job)).history().len();
+    assert_eq!((ended(0), ended(2)), (40, 40));
+    assert!(ended(1) < 40, "one host is no ring");
+    let stopped = |notice: &(_, Notice)| matches!(&notice.1, Notice::JobStopped { job, reason } if job.0 == 1 && reason.contains("1 of 2 hosts left"));
+    assert!(world.notices.iter().any(stopped), "{:?}", world.notices);
+    let result = measure::measure("in-turn", &facts, &mut world).expect("figures");
+    assert!(result.packets.dropped.host_down > 0);
+    assert_eq!(result.packets.dropped.label_miss, 0);
+    assert_eq!(result.restarts.len(), 1);
+    assert_eq!((result.restarts[0].job.as_str(), result.restarts[0].iterations_lost), ("job-0", 1));
+}
+
+#[test]
+fn a_second_failure_before_the_ring_stands_leads_to_the_newest_membership_only() {
+    let mut scenario = calm(3);
+    scenario.jobs.truncate(1);
+    scenario.jobs[0].ranks = [0, 2, 1, 3].map(crate::id::HostId).to_vec();
+    scenario.jobs[0].iterations = 40;
+    for (ms, host) in [(200, 2), (600, 3)] {
+        let kind = EventKind::HostFail { host: crate::id::HostId(host) };
+        scenario.events.push(Event { at: Span::from_millis(ms), kind });
+    }
+    let spec = spec(&scenario, WireKind::Direct);
+    let assembly = assemble(&spec).expect("a world");
+    let wire = DirectWire::new(&assembly.servers);
+    let mut world = assembly.into_world(wire);
+    world.run(&mut |_, _, _| Ok::<(), WorldError>(())).expect("an end");
+    let changes = world.regrouped();
+    let resumed: Vec<bool> = changes.iter().map(|change| change.resumed_at.is_some()).collect();
+    assert_eq!(resumed, [false, true], "{changes:?}");
+    assert_eq!(changes.iter().map(|change| change.iterations_lost).sum::<u32>(), 1);
+    let history = world.net.job(crate::id::JobId(0)).history();
+    assert_eq!(history.len(), 40);
+    assert_eq!(history.last().map(|it| it.ranks), Some(2));
+}

@@ -2,9 +2,10 @@
 
 use super::{Event, Happened, World, WorldError};
 use crate::controller::messages::{Event as Notice, Input, Output, RequestId, StreamNo, TimerKey};
-use crate::id::SwitchId;
-use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
+use crate::elastic::Generation;
+use crate::id::{JobId, SwitchId};
 use crate::p4runtime::proto::p4::v1::stream_message_response::Update;
+use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use crate::p4runtime::rpc::{Code, Failure, Rpc, RpcResult, StreamEnd};
 use crate::sim::fault::Fate;
 use crate::sim::wire::{Said, Wire};
@@ -47,6 +48,8 @@ pub(super) enum Waiting {
     Timer(TimerKey),
     Script(super::Step),
     Fault(u32),
+    Report(JobId),
+    Joined { job: JobId, generation: Generation },
 }
 
 /// Control events by place, so that the queue carries small numbers.
@@ -113,7 +116,7 @@ impl<W: Wire> World<W> {
         self.queue.push(at, Event::Control(place));
     }
 
-    fn delay(&mut self) -> Span {
+    pub(super) fn delay(&mut self) -> Span {
         let Delays { shortest, longest, .. } = self.delays;
         Span(self.random.random_range(shortest.0..=longest.0.max(shortest.0)))
     }
@@ -209,6 +212,15 @@ impl<W: Wire> World<W> {
             }
             Waiting::Ended { switch, stream, end } => Input::StreamEnded { switch, stream, end },
             Waiting::Timer(key) => Input::Timer(key),
+            Waiting::Joined { job, generation } => {
+                let own = self.flows.iter().filter(|flow| self.is_member(flow, generation, job));
+                let flows = own.cloned().collect();
+                Input::Joined { job, generation, flows }
+            }
+            Waiting::Report(job) => {
+                let (iterations, compute) = self.net.report(job);
+                Input::Progress { job, iterations, compute }
+            }
         };
         self.step_core(input)?;
         Ok(Happened::Stepped)
@@ -303,6 +315,8 @@ impl<W: Wire> World<W> {
             Notice::Installed { generation } => self.installed(now, *generation),
             Notice::Planned { .. } => self.set_host_classes(),
             Notice::FlipForced { .. } => self.counts.forced += 1,
+            Notice::Regrouped { .. } => self.regroup(now, &notice)?,
+            Notice::JobStopped { job, .. } => self.stopped(now, *job),
             _ => {}
         }
         if self.notices.len() < MAX_NOTICES {

@@ -21,9 +21,9 @@ impl<W: Wire> World<W> {
                 Fault::StreamsBroken { at, .. }
                 | Fault::Restart { at, .. }
                 | Fault::CableDown { at, .. } => at,
-                Fault::ReplyLost { .. }
-                | Fault::UpdateRefused { .. }
-                | Fault::PacketIns { .. } => continue,
+                Fault::ReplyLost { .. } | Fault::UpdateRefused { .. } | Fault::PacketIns { .. } => {
+                    continue;
+                }
             };
             self.push(at, Waiting::Fault(number as u32));
         }

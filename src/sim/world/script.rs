@@ -46,6 +46,13 @@ pub enum Step {
     Pace(HostId, f64),
     /// A host falls silent.
     Fail(HostId),
+    /// The controller hears of a host.
+    HostNotice {
+        /// The host.
+        host: HostId,
+        /// Whether it is there.
+        up: bool,
+    },
     /// Traffic of no job starts.
     Background {
         /// Sender.
@@ -68,6 +75,11 @@ pub struct Script {
     pub steps: Vec<(Span, Step)>,
     /// How long after a link's change the controller hears of it (port events of the switches).
     pub link_notice: Span,
+    /// How long after a host's failure the controller hears of it: three heartbeats of its agent, 100 ms apart.
+    pub host_notice: Span,
+    /// How long the surviving workers of a job take to form a new ring. They keep their processes; a process group that is
+    /// made anew takes about half a second.
+    pub rejoin: Span,
     /// Whether the controller hears of jobs that finish.
     pub report_finished: bool,
     /// How long the run may go on after the last job, for packets still in flight.
@@ -84,6 +96,8 @@ impl Default for Script {
             initial: Vec::new(),
             steps: Vec::new(),
             link_notice: Span::from_millis(1),
+            host_notice: Span::from_millis(300),
+            rejoin: Span::from_millis(500),
             report_finished: true,
             linger: Span::from_millis(10_000),
             wait_linger: false,
@@ -149,7 +163,7 @@ impl<W: Wire> World<W> {
 
     pub(super) fn scripted(&mut self, now: Time, step: Step) -> Result<(), WorldError> {
         match step {
-            Step::Start(job) => self.net.start_job(&mut self.queue, now, job),
+            Step::Start(job) => self.start(now, job),
             Step::Submit(job) => self.submit(&[job])?,
             Step::Cancel(job) => {
                 self.progress.waiting.retain(|(waiting, _)| *waiting != job);
@@ -166,11 +180,8 @@ impl<W: Wire> World<W> {
             }
             Step::Resync(switch) => self.step_core(Input::Resync { switch })?,
             Step::Pace(host, pace) => self.net.set_host_pace(host, pace),
-            Step::Fail(host) => {
-                for job in self.net.fail_host(now, host) {
-                    self.cancelled(job)?;
-                }
-            }
+            Step::Fail(host) => self.fail(now, host),
+            Step::HostNotice { host, up } => self.step_core(Input::Host { host, up })?,
             Step::Background { from, to, rate, lasts } => {
                 let macs = (self.topology.host_mac(from), self.topology.host_mac(to));
                 let offer = Offer { from, to, rate, until: now + lasts };
@@ -181,7 +192,7 @@ impl<W: Wire> World<W> {
         Ok(())
     }
 
-    fn cancelled(&mut self, job: JobId) -> Result<(), WorldError> {
+    pub(super) fn cancelled(&mut self, job: JobId) -> Result<(), WorldError> {
         self.progress.open = self.progress.open.saturating_sub(1);
         self.step_core(Input::JobFinished { job })
     }

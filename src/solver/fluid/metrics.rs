@@ -9,7 +9,8 @@ use crate::solver::policy::greedy;
 /// Figures over all jobs of a run (docs/scheduling, "Metrics").
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Metrics {
-    /// Unweighted mean over jobs of the job's mean communication time, seconds.
+    /// Mean over jobs of the job's mean communication time, seconds. A job counts by the share of its iterations that is
+    /// still ahead of it: equally in a run from the start.
     pub comm_mean: f64,
     /// Largest mean communication time of a job, seconds.
     pub comm_max: f64,
@@ -30,19 +31,21 @@ impl Metrics {
             return Self { comm_mean: never, comm_max: never, slowdown: never, utilisation: 0.0 };
         }
         let mut metrics = Self::default();
-        let (mut senders, mut busy, mut total) = (0.0_f64, 0.0, 0.0);
+        let (mut weights, mut busy, mut total) = (0.0_f64, 0.0, 0.0);
         for (id, job) in instance.jobs.iter().enumerate() {
             busy += job.gpus * outcome.compute[id];
             total += job.gpus * outcome.window[id];
             if iso[id] > 0.0 {
-                senders += 1.0;
-                metrics.comm_mean += outcome.comm[id];
+                weights += job.ahead;
+                metrics.comm_mean += job.ahead * outcome.comm[id];
                 metrics.comm_max = metrics.comm_max.max(outcome.comm[id]);
-                metrics.slowdown += outcome.comm[id] / iso[id];
+                metrics.slowdown += job.ahead * outcome.comm[id] / iso[id];
             }
         }
-        metrics.comm_mean /= f64::max(senders, 1.0);
-        metrics.slowdown /= f64::max(senders, 1.0);
+        if weights > 0.0 {
+            metrics.comm_mean /= weights;
+            metrics.slowdown /= weights;
+        }
         metrics.utilisation = if total > 0.0 { busy / total } else { 1.0 };
         metrics
     }

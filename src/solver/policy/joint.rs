@@ -21,6 +21,7 @@ use crate::plan::Plan;
 use crate::solver::instance::{Choice, Instance};
 use crate::solver::objective::{Evaluator, Yardstick};
 use crate::solver::{Effort, Policy, Problem};
+use crate::topology::Path;
 use rayon::prelude::*;
 
 pub mod estimate;
@@ -51,7 +52,7 @@ impl Policy for Joint {
 
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan {
         let instance = Instance::new(problem);
-        let found = search(&instance, effort);
+        let found = search_from(&instance, effort, &in_force(problem));
         Instance::plan(problem, &found.choice, self.name(), |flow| {
             let queue = found.choice.queue[flow];
             format!("queue {queue} and path by simulation, started from {}", found.start)
@@ -72,14 +73,81 @@ pub struct Found {
     pub evaluations: u64,
 }
 
+/// Candidate and queue in force of each flow; `None` where there is none, or none that is still a candidate.
+fn in_force(problem: &Problem<'_>) -> Vec<Option<(u16, u8)>> {
+    let route = |(flow, paths): (usize, &Vec<Path>)| {
+        let (path, queue) = problem.in_force.routes.get(flow)?.as_ref()?;
+        let position = paths.iter().position(|candidate| candidate == path)?;
+        let usable = *queue < problem.levels;
+        usable.then_some((u16::try_from(position).ok()?, *queue))
+    };
+    problem.paths.iter().enumerate().map(route).collect()
+}
+
+/// A plan in force stays unless another is better by this share: every change disturbs the flows that it moves, and
+/// below this the planning draws decide rather than the plan.
+pub const WORTH_A_CHANGE: f64 = 0.02;
+
 /// Searches until the budget is used or `stop` says so. Always returns at least the best start.
 #[must_use]
 pub fn search(instance: &Instance, effort: &Effort<'_>) -> Found {
+    search_from(instance, effort, &[])
+}
+
+/// As [`search`], from what is in force: it is one more start, with new flows on the least loaded of their paths. It stays
+/// if nothing found is better by [`WORTH_A_CHANGE`], and what is found changes no flow that need not change. `routes` holds
+/// candidate and queue by flow; a flow without is new.
+#[must_use]
+pub fn search_from(
+    instance: &Instance,
+    effort: &Effort<'_>,
+    routes: &[Option<(u16, u8)>],
+) -> Found {
+    let present = starts::in_force(instance, routes);
+    let found = explore(instance, effort, present.as_ref());
+    let Some(present) = present.filter(|_| instance.rings.len() <= SIMULATED_RINGS_MAX) else {
+        return found;
+    };
+    let yardstick = Yardstick::new(instance, effort);
+    let mut evaluator = Evaluator::new(instance, &yardstick);
+    let score = lane::scored(instance, &mut evaluator, &present.choice);
+    if score - found.score <= WORTH_A_CHANGE * score.abs() {
+        return Found { score, ..present.found(found.evaluations + 1) };
+    }
+    trim(instance, &mut evaluator, &present.choice, found)
+}
+
+/// Takes back every change that the score does not miss.
+fn trim(
+    instance: &Instance,
+    evaluator: &mut Evaluator<'_>,
+    present: &Choice,
+    mut found: Found,
+) -> Found {
+    for flow in 0..instance.flows.len() {
+        let (path, queue) = (present.path[flow], present.queue[flow]);
+        let own = (found.choice.path[flow], found.choice.queue[flow]);
+        if own == (path, queue) {
+            continue;
+        }
+        (found.choice.path[flow], found.choice.queue[flow]) = (path, queue);
+        found.evaluations += 1;
+        let score = lane::scored(instance, evaluator, &found.choice);
+        if score <= found.score {
+            found.score = score;
+        } else {
+            (found.choice.path[flow], found.choice.queue[flow]) = own;
+        }
+    }
+    found
+}
+
+fn explore(instance: &Instance, effort: &Effort<'_>, present: Option<&starts::Start>) -> Found {
     if instance.rings.len() > SIMULATED_RINGS_MAX {
         return unsimulated(instance, effort);
     }
     let yardstick = Yardstick::new(instance, effort);
-    let mut pool = starts::simulated(instance, effort, &yardstick);
+    let mut pool = starts::simulated(instance, effort, &yardstick, present);
     let mut evaluations = pool.len() as u64;
     let mut lanes: Vec<lane::Lane<'_>> = (0..LANES)
         .map(|id| lane::Lane::new(instance, &yardstick, effort, id, &pool[id % pool.len()]))

@@ -2,7 +2,7 @@ use super::*;
 use crate::solver::fluid::contention_free;
 use crate::solver::instance::{Choice, Instance};
 use crate::solver::tests::{instance, random};
-use crate::solver::{Effort, Objective, Problem};
+use crate::solver::{Effort, InForce, Objective, Problem};
 use crate::topology::Paths;
 use crate::workload::scenario::default_scenario;
 use std::collections::BTreeSet;
@@ -20,6 +20,7 @@ fn with_problem<T>(seed: u64, use_it: impl FnOnce(&Problem<'_>) -> T) -> T {
         flows: &flows,
         paths: &paths,
         levels: scenario.levels(),
+        in_force: InForce::default(),
     })
 }
 
@@ -129,4 +130,21 @@ fn loads_are_bytes_over_capacity_on_every_link_of_the_path() {
         let iso = contention_free(&instance, &draws);
         assert!((0..4).all(|job| iso.comm[job] >= greedy::least_alone(&instance, job) - 1e-9));
     }
+}
+
+#[test]
+fn a_plan_for_the_rest_of_a_run_counts_what_is_left_of_each_job() {
+    with_problem(4, |problem| {
+        let all: Vec<u32> = problem.jobs.iter().map(|job| job.iterations).collect();
+        let done = vec![0, all[1] / 2, all[2], all[3] - 1];
+        let late = Problem { in_force: InForce { done: &done, routes: &[] }, ..problem.clone() };
+        let (fresh, rest) = (Instance::new(problem), Instance::new(&late));
+        assert!(fresh.jobs.iter().all(|job| job.ahead == 1.0));
+        let left: Vec<u32> = rest.jobs.iter().map(|job| job.iterations).collect();
+        assert_eq!(left[..4], [all[0], all[1] - all[1] / 2, 1, 1], "never less than one");
+        assert_eq!(left[4..], all[4..], "nothing is known of these: they have all before them");
+        assert!((rest.jobs[3].ahead - 1.0 / f64::from(all[3])).abs() < 1e-12);
+        assert_eq!(rest.jobs[1].start, 0.0, "it runs");
+        assert_eq!(rest.jobs[0].start, fresh.jobs[0].start);
+    });
 }

@@ -12,6 +12,8 @@ use std::net::Ipv4Addr;
 
 /// Queue pairs of background sources count down from the top of the 24-bit range, away from those of flows.
 const TOP_QUEUE_PAIR: u32 = 0x00ff_fffe;
+/// Background sources stand in line at their interfaces under numbers from here on; flows have smaller ones.
+pub(super) const FIRST_TURN: u32 = 1 << 31;
 /// Packets that wait at the source, as a socket buffer holds; more are never offered.
 const BACKLOG: u32 = 64;
 
@@ -80,7 +82,7 @@ impl<F: Forwarder> Net<F> {
     }
 
     pub(super) fn offer<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, now: Time, id: u32) {
-        let turn = self.flows.len() as u32 + id;
+        let turn = FIRST_TURN + id;
         let source = &mut self.background[id as usize];
         if now >= source.until {
             return;
@@ -96,7 +98,7 @@ impl<F: Forwarder> Net<F> {
     }
 
     pub(super) fn background_frame(&mut self, turn: u32) -> Option<(u32, usize)> {
-        let source = &mut self.background[turn as usize - self.flows.len()];
+        let source = &mut self.background[(turn - FIRST_TURN) as usize];
         source.lined_up = false;
         source.waiting = source.waiting.checked_sub(1)?;
         let payload = self.transport.payload as usize;

@@ -54,6 +54,7 @@ impl<F: Forwarder> Net<F> {
             queue_pairs: queue_pairs(setup.flows)?,
             traffic: Traffic::default(),
             finished: Vec::new(),
+            iterated: Vec::new(),
             background: Vec::new(),
             speakers: Vec::new(),
             errors: None,
@@ -63,6 +64,29 @@ impl<F: Forwarder> Net<F> {
         };
         net.wire_ports();
         Ok(net)
+    }
+
+    /// Adds the flows of a setup, whose ids go on where those of the network end.
+    pub(super) fn append_flows(&mut self, setup: &Setup<'_>) -> Result<(), SimError> {
+        let states = flows(setup)?;
+        queue_pairs(setup.flows)?;
+        let ends = |flow: &Flow| {
+            [(flow.dst.0, flow.key.dst_qp), (flow.src.0, flow.reverse.dst_qp)]
+                .map(|(host, queue_pair)| (host, queue_pair.unwrap_or_default()))
+        };
+        for (wanted, flow) in (self.flows.len()..).zip(setup.flows) {
+            let taken = ends(flow).into_iter().find_map(|end| self.queue_pairs.get(&end)).copied();
+            if flow.id.index() != wanted || taken.is_some() {
+                let (first, second) = (taken.unwrap_or(wanted as u32), flow.id.0);
+                let queue_pair = flow.key.dst_qp.unwrap_or_default();
+                return Err(SimError::SharedQueuePair { first, second, queue_pair });
+            }
+        }
+        self.flows.extend(states);
+        for flow in setup.flows {
+            self.queue_pairs.extend(ends(flow).map(|end| (end, flow.id.0)));
+        }
+        Ok(())
     }
 
     fn wire_ports(&mut self) {
@@ -179,6 +203,7 @@ fn flows(setup: &Setup<'_>) -> Result<Vec<FlowState>, SimError> {
             sender_timer: false,
             receiver_timer: false,
             reordered: 0,
+            retired: false,
         });
     }
     Ok(states)

@@ -1,5 +1,6 @@
 //! What hosts do: take turns at the interface, answer, repeat.
 
+use super::background::FIRST_TURN;
 use super::{FlowState, Net};
 use crate::sim::host::frame::{Kind, unwrap_near};
 use crate::sim::host::nic::Turn;
@@ -66,9 +67,7 @@ impl<F: Forwarder> Net<F> {
             let frame = match turn {
                 Turn::Control(flow) => self.control_frame(flow),
                 Turn::Probe(flow) => self.probe_frame(flow),
-                Turn::Data(flow) if flow as usize >= self.flows.len() => {
-                    self.background_frame(flow)
-                }
+                Turn::Data(turn) if turn >= FIRST_TURN => self.background_frame(turn),
                 Turn::Data(flow) => self.data_frame(queue, now, flow),
             };
             if let Some((frame, len)) = frame {

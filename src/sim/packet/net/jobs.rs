@@ -1,11 +1,12 @@
 //! What jobs do: compute, hand their gradients to the transport, wait for each other.
 
-use super::{JobState, Net};
+use super::{Net, Setup};
 use crate::id::{FlowId, HostId, JobId};
+use crate::sim::SimError;
 use crate::sim::packet::{Forwarder, NetEvent};
 use crate::sim::queue::Queue;
 use crate::sim::ring::{Begin, Phase};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 impl<F: Forwarder> Net<F> {
     /// Starts a job's first iteration.
@@ -35,12 +36,38 @@ impl<F: Forwarder> Net<F> {
         }
     }
 
-    /// A host's interface falls silent for good. Its jobs cannot go on: they end here, unfinished, and are returned.
-    pub fn fail_host(&mut self, now: Time, host: HostId) -> Vec<JobId> {
+    /// A host's interface falls silent for good. Rings through it stand still until somebody regroups or cancels the jobs.
+    pub fn fail_host(&mut self, host: HostId) {
         self.hosts[host.index()].failed = true;
-        let hit = |job: &&JobState| job.ranks.contains(&host);
-        let jobs: Vec<JobId> = self.jobs.iter().filter(hit).map(|job| job.run.id).collect();
-        jobs.into_iter().filter(|job| self.cancel_job(now, *job)).collect()
+    }
+
+    /// A job goes on with another membership: what it was sending is dropped, its new ring is `flows` (numbered after all
+    /// flows so far), and its next iteration begins with [`Self::start_job`]. `setup` holds the new job in its place.
+    /// Returns whether an iteration was under way.
+    ///
+    /// # Errors
+    /// As [`Net::new`]; nothing is changed then.
+    pub fn regroup_job(
+        &mut self,
+        now: Time,
+        job: JobId,
+        setup: &Setup<'_>,
+    ) -> Result<bool, SimError> {
+        let Some(spec) = setup.jobs.get(job.index()) else { return Ok(false) };
+        self.append_flows(setup)?;
+        for &flow in &self.jobs[job.index()].flows {
+            let state = &mut self.flows[flow as usize];
+            state.sender.stop();
+            state.retired = true;
+        }
+        let paces = spec.ranks.iter().map(|rank| self.hosts[rank.index()].pace);
+        let pace = paces.fold(1.0, f64::min);
+        let state = &mut self.jobs[job.index()];
+        state.flows = setup.flows.iter().map(|flow| flow.id.0).collect();
+        state.ranks.clone_from(&spec.ranks);
+        state.open = 0;
+        state.run.set_pace(pace);
+        Ok(state.run.regroup(now, spec.ranks.len(), spec.compute))
     }
 
     /// Ends a job where it stands; packets under way still arrive. Returns whether it was not finished before.
@@ -72,9 +99,29 @@ impl<F: Forwarder> Net<F> {
         self.turn(queue, job, next);
     }
 
+    /// Jobs that have finished an iteration since the last call, in the order in which they did; a job that is over is
+    /// among [`Self::take_finished`] instead.
+    pub fn take_iterated(&mut self) -> Vec<JobId> {
+        std::mem::take(&mut self.iterated)
+    }
+
+    /// Finished iterations of a job and what each of its ranks computed in the last one, as their agents measure it.
+    #[must_use]
+    pub fn report(&self, job: JobId) -> (u32, Vec<Span>) {
+        let state = &self.jobs[job.index()];
+        let history = state.run.history();
+        let compute = history.last().map(|last| last.compute).unwrap_or_default();
+        let pace = |rank: &HostId| self.hosts[rank.index()].pace;
+        let took = |rank| Span::from_secs_f64(compute.as_secs_f64() / pace(rank));
+        (history.len() as u32, state.ranks.iter().map(took).collect())
+    }
+
     fn turn<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, job: u32, next: Option<Begin>) {
         match next {
-            Some(begin) => Self::begin(queue, job, begin),
+            Some(begin) => {
+                self.iterated.push(JobId(job));
+                Self::begin(queue, job, begin);
+            }
             None => {
                 let run = &self.jobs[job as usize].run;
                 if matches!(run.phase(), Phase::Finished(at) if at == queue.now())
@@ -93,8 +140,8 @@ impl<F: Forwarder> Net<F> {
         now: Time,
         job: u32,
     ) {
-        if self.jobs[job as usize].run.phase() != Phase::Running {
-            return; // cancelled meanwhile
+        if !self.jobs[job as usize].run.communicates_at(now) {
+            return; // cancelled or regrouped meanwhile
         }
         let flows = std::mem::take(&mut self.jobs[job as usize].flows);
         self.jobs[job as usize].open = flows.len() as u32;
@@ -128,6 +175,9 @@ impl<F: Forwarder> Net<F> {
         expected: u64,
     ) {
         let state = &self.flows[flow as usize];
+        if state.retired {
+            return;
+        }
         let (after, job, complete) = (state.after, state.job, expected == state.end);
         let limit = self.coupling.limit(state.base, state.end, expected);
         self.flows[after as usize].sender.allow(limit);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::id::{FlowId, NodeId, PortNo};
+use crate::sim::SimError;
 use crate::sim::host::Recovery;
 use crate::sim::packet::ideal::IdealSwitch;
 use crate::sim::packet::{Scale, ScaleInput};
@@ -384,22 +385,133 @@ fn background_traffic_takes_its_share_and_a_slow_host_holds_its_job_up() {
 }
 
 #[test]
-fn a_failed_host_ends_its_jobs_and_no_other() {
+fn a_failed_host_stops_its_rings_and_no_other_until_they_are_cancelled() {
     let case = Case::new(4, 2, &[&[0, 2], &[1, 3]], 1_000_000);
     let (mut net, mut queue, _) = case.build();
-    let mut ended = Vec::new();
+    let (mut failed, mut cancelled) = (false, false);
     while let Some((now, event)) = queue.pop() {
-        if ended.is_empty() && now > Time(5_000_000) {
-            ended = net.fail_host(now, HostId(2));
+        if !failed && now > Time(5_000_000) {
+            failed = true;
+            net.fail_host(HostId(2));
+        }
+        if !cancelled && now > Time(500_000_000) {
+            cancelled = true;
+            assert_eq!(net.job(JobId(0)).phase(), crate::sim::ring::Phase::Running, "it waits");
+            assert!(net.cancel_job(now, JobId(0)));
         }
         net.handle(&mut queue, now, event);
         assert!(now < Time(60_000_000_000), "senders of a dead job fall silent");
     }
-    assert_eq!(ended, vec![JobId(0)]);
+    assert!(cancelled);
     assert_eq!(net.job(JobId(1)).history().len(), 3);
     assert!(net.job(JobId(0)).history().len() < 3);
     assert!(net.traffic().host_down > 0);
     conserved(&net);
+}
+
+#[test]
+fn a_regrouped_job_does_its_broken_iteration_again_on_a_smaller_ring() {
+    let case = Case::new(4, 2, &[&[0, 2, 1], &[1, 3]], 1_000_000);
+    let (mut net, mut queue, scale) = case.build();
+    let mut jobs = case.jobs.clone();
+    let mut flows = case.flows.clone();
+    let old = flows.len();
+    jobs[0] = Job { compute: Span::from_millis(3), ..job(0, &[0, 1], 1_000_000, &mut flows) };
+    let (mut failed, mut resumed) = (None, false);
+    while let Some((now, event)) = queue.pop() {
+        // In the middle of the second iteration's communication.
+        if failed.is_none() && net.job(JobId(0)).history().len() == 1 {
+            let first = net.job(JobId(0)).history()[0];
+            if now > first.comm_end + Span::from_millis(4) {
+                net.fail_host(HostId(2));
+                failed = Some(now);
+            }
+        }
+        if let Some(failed) = failed
+            && !resumed
+            && now > failed + Span::from_millis(100)
+        {
+            let setup = Setup {
+                topology: &case.topology,
+                jobs: &jobs,
+                flows: &flows[old..],
+                scale: &scale,
+                recovery: case.recovery,
+                seed: 1,
+            };
+            assert_eq!(net.regroup_job(now, JobId(0), &setup), Ok(true), "one was under way");
+            let again = net.regroup_job(now, JobId(0), &setup);
+            assert!(matches!(again, Err(SimError::SharedQueuePair { .. })), "{again:?}");
+            net.start_job(&mut queue, now, JobId(0));
+            resumed = true;
+        }
+        net.handle(&mut queue, now, event);
+        assert!(now < Time(60_000_000_000));
+    }
+    let run = net.job(JobId(0));
+    let ranks: Vec<usize> = run.history().iter().map(|it| it.ranks).collect();
+    assert_eq!(ranks, [3, 2, 2], "three iterations in all, the broken one counts once");
+    let end = run.finished_at().expect("it finished");
+    let (busy, held) = run.rank_seconds(end);
+    let useful: f64 =
+        run.history().iter().map(|it| it.compute.as_secs_f64() * it.ranks as f64).sum();
+    assert!((busy - useful).abs() < 1e-12);
+    let whole = (end - run.started()).as_secs_f64();
+    assert!(
+        held > 2.0 * whole && held < 3.0 * whole,
+        "two GPUs all the time, the third until it was gone"
+    );
+    assert_eq!(net.job(JobId(1)).history().len(), 3);
+    conserved(&net);
+}
+
+#[test]
+fn what_a_regrouped_job_left_behind_counts_for_nothing_at_whatever_instant() {
+    let case = Case::new(4, 2, &[&[0, 2, 1]], 200_000);
+    // All instants of the run in coarse steps, and every single event before the end of the second iteration.
+    let (mut net, mut queue, _) = case.build();
+    let (mut count, mut turn) = (0_u32, 0);
+    while let Some((now, event)) = queue.pop() {
+        net.handle(&mut queue, now, event);
+        count += 1;
+        if turn == 0 && net.job(JobId(0)).history().len() == 2 {
+            turn = count;
+        }
+    }
+    for at in (1..40).map(|part| count * part / 40).chain(turn - 40..=turn) {
+        let (mut net, mut queue, scale) = case.build();
+        let mut jobs = case.jobs.clone();
+        let mut flows = case.flows.clone();
+        let old = flows.len();
+        jobs[0] = job(0, &[0, 1], 200_000, &mut flows);
+        let mut handled = 0;
+        while let Some((now, event)) = queue.pop() {
+            if handled == at {
+                let setup = Setup {
+                    topology: &case.topology,
+                    jobs: &jobs,
+                    flows: &flows[old..],
+                    scale: &scale,
+                    recovery: case.recovery,
+                    seed: 1,
+                };
+                net.regroup_job(now, JobId(0), &setup).expect("a ring");
+                net.start_job(&mut queue, now, JobId(0));
+            }
+            handled += 1;
+            net.handle(&mut queue, now, event);
+        }
+        let history = net.job(JobId(0)).history();
+        assert_eq!(history.len(), 3, "event {at}");
+        // 200 kB over each edge of two take 1.6 ms at 1 Gb/s, headers not counted; compute about 2 ms.
+        for pair in history.windows(2).filter(|pair| pair[1].ranks == 2) {
+            let comm = pair[1].comm_end - pair[1].comm_start;
+            assert!(comm > Span::from_micros(1_600), "event {at}: {history:?}");
+            let before = pair[1].comm_start - pair[0].comm_end;
+            assert!(before >= pair[1].compute, "event {at}: {history:?}");
+        }
+        conserved(&net);
+    }
 }
 
 #[test]

@@ -133,7 +133,10 @@ impl Truth {
                 let (slot, epoch, seq) = parsed.tag.expect("a tag between switches");
                 self.epochs.entry((switch, slot)).or_default().insert(epoch);
                 let Some(frame) = self.under_way.remove(&(flow, seq)) else { return };
-                self.inside.entry((switch, flow)).or_default().push_back(Inside { at: *now, ..frame });
+                self.inside
+                    .entry((switch, flow))
+                    .or_default()
+                    .push_back(Inside { at: *now, ..frame });
             }
             (Passage::Leaves, Some(switch), _) => {
                 let waiting = self.inside.get_mut(&(switch, flow));
@@ -546,7 +549,9 @@ fn a_rate_cap_stretches_the_interval_and_says_so() {
     let watched = watch.run(&mut |_, _| {});
     watched.assert_true();
     let told = watched.notices.iter().filter_map(|notice| match notice {
-        Notice::TelemetryInterval { interval, slots, rate_cap } => Some((*interval, *slots, *rate_cap)),
+        Notice::TelemetryInterval { interval, slots, rate_cap } => {
+            Some((*interval, *slots, *rate_cap))
+        }
         _ => None,
     });
     let (interval, slots, rate_cap) = told.last().expect("it says so");

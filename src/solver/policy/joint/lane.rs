@@ -60,8 +60,7 @@ impl<'a> Lane<'a> {
         for _ in 0..KICK {
             self.mover.propose(&mut self.current.choice, &mut self.random);
         }
-        let score = self.evaluator.score(&self.current.choice, f64::INFINITY);
-        self.current.score = doubted(self.instance, &self.current.choice, score);
+        self.current.score = scored(self.instance, &mut self.evaluator, &self.current.choice);
         self.keep();
     }
 
@@ -94,6 +93,12 @@ impl<'a> Lane<'a> {
             self.best.clone_from(&self.current);
         }
     }
+}
+
+/// The score of a choice, doubted where it is to be.
+pub(super) fn scored(instance: &Instance, evaluator: &mut Evaluator<'_>, choice: &Choice) -> f64 {
+    let score = evaluator.score(choice, f64::INFINITY);
+    doubted(instance, choice, score)
 }
 
 /// A score with [`MIXED_DOUBT`] added where it applies.

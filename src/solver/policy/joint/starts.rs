@@ -39,8 +39,11 @@ pub(super) fn simulated(
     instance: &Instance,
     effort: &Effort<'_>,
     yardstick: &Yardstick,
+    present: Option<&Start>,
 ) -> Vec<Start> {
     let mut starts = ranked(instance, effort);
+    // What is in force is a start whatever the estimate thinks of it.
+    starts.splice(0..0, present.cloned());
     let budget = (effort.max_evaluations as usize).clamp(1, starts.len());
     let mut done = 0;
     while done < budget && (done == 0 || !(effort.stop)()) {
@@ -54,6 +57,34 @@ pub(super) fn simulated(
     starts.truncate(done);
     starts.sort_by(|a, b| a.score.total_cmp(&b.score).then_with(|| a.name.cmp(&b.name)));
     starts
+}
+
+/// What is in force, with each new flow on the least loaded of its paths in the queue of the job's last known
+/// flow, or in the lowest. `None` if nothing is in force.
+pub(super) fn in_force(instance: &Instance, routes: &[Option<(u16, u8)>]) -> Option<Start> {
+    let known = |flow: usize| routes.get(flow).copied().flatten();
+    let mut choice = Choice::first(instance.flows.len());
+    let mut loads = greedy::Loads::new(instance);
+    let mut queue_of = vec![0; instance.jobs.len()];
+    let mut new = Vec::new();
+    for flow in 0..instance.flows.len() {
+        let Some((path, queue)) = known(flow) else {
+            new.push(flow);
+            continue;
+        };
+        (choice.path[flow], choice.queue[flow]) = (path, queue);
+        queue_of[instance.flows[flow].job] = queue;
+        loads.add(instance, flow, path.into(), least_loaded::rate(instance, flow));
+    }
+    for &flow in &new {
+        let rate = least_loaded::rate(instance, flow);
+        let path = loads.least(instance, flow, rate);
+        loads.add(instance, flow, path, rate);
+        choice.path[flow] = path as u16;
+        choice.queue[flow] = queue_of[instance.flows[flow].job];
+    }
+    let name = "the plan in force".to_owned();
+    (new.len() < instance.flows.len()).then_some(Start { name, choice, score: f64::INFINITY })
 }
 
 /// The named policies and the best of the ordered placements, by the mean-field estimate, which is their score for now.

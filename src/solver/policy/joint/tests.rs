@@ -74,11 +74,70 @@ fn a_case_too_large_to_simulate_gets_the_best_start_by_estimate() {
 }
 
 #[test]
+fn a_plan_in_force_stays_while_nothing_is_much_better_and_yields_when_something_is() {
+    for seed in 0..6 {
+        let instance = random(seed, 6);
+        let effort = effort(seed, 2_000, Objective::Both);
+        let found = search(&instance, &effort);
+        let routes = |choice: &Choice| -> Vec<_> {
+            choice
+                .path
+                .iter()
+                .zip(&choice.queue)
+                .map(|(&path, &queue)| Some((path, queue)))
+                .collect()
+        };
+        // Another random stream searches elsewhere, and still nothing moves.
+        let again = Effort { seed: seed + 100, ..effort };
+        let yardstick = Yardstick::new(&instance, &again);
+        let mut evaluator = Evaluator::new(&instance, &yardstick);
+        let kept = search_from(&instance, &again, &routes(&found.choice));
+        let fresh = search(&instance, &again);
+        let score = lane::scored(&instance, &mut evaluator, &found.choice);
+        if fresh.score >= score * (1.0 - WORTH_A_CHANGE) {
+            assert_eq!(kept.choice, found.choice, "{seed}");
+        }
+        // A bad plan goes: all flows on their first path in one queue.
+        let bad = Choice::first(instance.flows.len());
+        let bad_score = lane::scored(&instance, &mut evaluator, &bad);
+        let mended = search_from(&instance, &again, &routes(&bad));
+        assert!(mended.score <= fresh.score.max(bad_score * (1.0 - WORTH_A_CHANGE)), "{seed}");
+        // And no flow moves for nothing: putting any one back is worse.
+        for flow in 0..instance.flows.len() {
+            let mut back = mended.choice.clone();
+            (back.path[flow], back.queue[flow]) = (bad.path[flow], bad.queue[flow]);
+            if back != mended.choice {
+                let score = lane::scored(&instance, &mut evaluator, &back);
+                assert!(score > mended.score * (1.0 - 1e-9), "{seed} flow {flow}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_new_flow_joins_a_plan_in_force_on_the_least_loaded_path_in_its_jobs_queue() {
+    let instance = random(2, 4);
+    let mut routes: Vec<Option<(u16, u8)>> = vec![Some((0, 3)); instance.flows.len()];
+    let ring = &instance.rings[instance.jobs[1].rings[0]];
+    let new = *ring.flows.last().unwrap();
+    routes[new] = None;
+    let start = starts::in_force(&instance, &routes).unwrap();
+    assert_eq!(start.choice.queue, vec![3; instance.flows.len()]);
+    let mut loads = crate::solver::policy::greedy::Loads::new(&instance);
+    for flow in (0..instance.flows.len()).filter(|&flow| flow != new) {
+        loads.add(&instance, flow, 0, least_loaded::rate(&instance, flow));
+    }
+    let least = loads.least(&instance, new, least_loaded::rate(&instance, new));
+    assert_eq!(usize::from(start.choice.path[new]), least);
+    assert!(starts::in_force(&instance, &vec![None; instance.flows.len()]).is_none());
+}
+
+#[test]
 fn a_lane_keeps_the_best_choice_it_met_with_its_true_score() {
     let instance = random(4, 6);
     let effort = effort(2, 1_000, Objective::Both);
     let yardstick = Yardstick::new(&instance, &effort);
-    let start = starts::simulated(&instance, &effort, &yardstick).swap_remove(0);
+    let start = starts::simulated(&instance, &effort, &yardstick, None).swap_remove(0);
     let mut lane = lane::Lane::new(&instance, &yardstick, &effort, 0, &start);
     let mut before = start.score;
     for _ in 0..60 {

@@ -1,0 +1,133 @@
+//! Hosts fail, jobs go on without them.
+//!
+//! In: hosts that fail and come back, rings that agents have formed. Out: commands to agents
+//! ([`Event::Regrouped`]), jobs and flows for the next plan. Must not know plans.
+//!
+//! Persist, then command: a job's new membership is stored before its agents hear of it, so a controller that dies in
+//! between repeats the command. The old ring's flows leave at once; those of the new ring are planned when the agents have
+//! formed it, and the agents resume when that plan is installed.
+
+use super::super::messages::Event;
+use super::{Core, Key};
+use crate::elastic::{self, Generation};
+use crate::id::{HostId, JobId};
+use crate::workload::Flow;
+use std::collections::BTreeSet;
+
+impl Core {
+    pub(super) fn host(&mut self, host: HostId, up: bool) {
+        let hosts = self.config.topology.host_count();
+        if host.index() >= hosts {
+            let reason = format!("there is no host {host}; the fabric has {hosts}");
+            self.notify(Event::Rejected { reason });
+            return;
+        }
+        if up {
+            self.failed_hosts.remove(&host);
+            return;
+        }
+        if !self.failed_hosts.insert(host) {
+            return;
+        }
+        let name = self.config.topology.node(self.config.topology.host_node(host)).name.clone();
+        let cause = format!("host {name} failed");
+        let hit =
+            |entry: &(&JobId, &(crate::workload::Job, Vec<_>))| entry.1.0.ranks.contains(&host);
+        let jobs: Vec<JobId> = self.jobs.iter().filter(hit).map(|(id, _)| *id).collect();
+        for job in jobs {
+            self.regroup(job, &cause);
+        }
+    }
+
+    /// Takes the failed hosts out of a job.
+    fn regroup(&mut self, id: JobId, cause: &str) {
+        let Some((job, old)) = self.jobs.get_mut(&id) else { return };
+        match elastic::shrink(job, &self.failed_hosts) {
+            Ok(None) => return,
+            Ok(Some(shrunk)) => *job = shrunk,
+            Err(error) => {
+                let reason = format!("{cause}: {error}");
+                self.notify(Event::JobStopped { job: id, reason });
+                self.finish(id);
+                return;
+            }
+        }
+        for flow in std::mem::take(old) {
+            self.flows.remove(&flow);
+            self.goals.remove(&flow);
+            self.leave(flow);
+        }
+        let generation = self.memberships.entry(id).or_default();
+        *generation = generation.next();
+        self.dirty.extend([Key::Job(id), Key::Target]);
+        self.replan = true;
+        self.ask_for_ring(id, cause);
+    }
+
+    /// After a restart: commands that may not have reached the agents are given again.
+    pub(super) fn ask_for_rings(&mut self) {
+        let waiting = |entry: &(&JobId, &(crate::workload::Job, Vec<_>))| entry.1.1.is_empty();
+        let jobs: Vec<JobId> = self.jobs.iter().filter(waiting).map(|(id, _)| *id).collect();
+        for job in jobs {
+            // A job on one host has no ring, and never had.
+            if self.memberships.get(&job).is_some_and(|at| *at > Generation::default()) {
+                self.ask_for_ring(job, "the controller restarted");
+            }
+        }
+    }
+
+    fn ask_for_ring(&mut self, id: JobId, cause: &str) {
+        let Some((job, _)) = self.jobs.get(&id) else { return };
+        let event = Event::Regrouped {
+            job: id,
+            generation: self.memberships.get(&id).copied().unwrap_or_default(),
+            ranks: job.ranks.clone(),
+            compute: job.compute,
+            from: self.done.get(&id).copied().unwrap_or(0),
+            cause: cause.to_owned(),
+        };
+        self.notify(event);
+    }
+
+    pub(super) fn joined(&mut self, id: JobId, generation: Generation, flows: Vec<Flow>) {
+        if let Err(reason) = self.check_joined(id, generation, &flows) {
+            self.notify(Event::Rejected { reason });
+            return;
+        }
+        if let Some((_, own)) = self.jobs.get_mut(&id) {
+            own.extend(flows.iter().map(|flow| flow.id));
+        }
+        self.flows.extend(flows.into_iter().map(|flow| (flow.id, flow)));
+        self.dirty.insert(Key::Job(id));
+        self.replan = true;
+        let generation = self.generation + 1;
+        self.notify(Event::JobAccepted { job: id, generation });
+    }
+
+    fn check_joined(
+        &self,
+        id: JobId,
+        generation: Generation,
+        flows: &[Flow],
+    ) -> Result<(), String> {
+        let Some((job, own)) = self.jobs.get(&id) else {
+            return Err(format!("there is no job {id}; its agents may stop"));
+        };
+        let newest = self.memberships.get(&id).copied().unwrap_or_default();
+        if generation != newest {
+            return Err(format!(
+                "job {id} is at membership {newest}, a ring of membership {generation} came; form the newest"
+            ));
+        }
+        if !own.is_empty() {
+            return Err(format!("job {id} has its ring of membership {newest} already"));
+        }
+        let ends: BTreeSet<HostId> = flows.iter().flat_map(|flow| [flow.src, flow.dst]).collect();
+        if ends != job.ranks.iter().copied().collect() {
+            return Err(format!(
+                "the ring of job {id} joins other hosts than membership {newest} has"
+            ));
+        }
+        self.check_flows(id, flows)
+    }
+}

@@ -12,6 +12,7 @@ mod architecture;
 mod bad_input;
 mod data_plane;
 mod fake_device;
+mod inspect;
 mod interop;
 mod p4_artifacts;
 mod p4runtime_grpc;

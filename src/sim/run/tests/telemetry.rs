@@ -564,13 +564,13 @@ fn a_rate_cap_stretches_the_interval_and_says_so() {
     watch.telemetry.rate_cap = 50;
     let watched = watch.run(&mut |_, _| {});
     watched.assert_true();
-    let told = watched.notices.iter().filter_map(|notice| match notice {
+    let mut told = watched.notices.iter().filter_map(|notice| match notice {
         Notice::TelemetryInterval { interval, slots, rate_cap } => {
             Some((*interval, *slots, *rate_cap))
         }
         _ => None,
     });
-    let (interval, slots, rate_cap) = told.last().expect("it says so");
+    let (interval, slots, rate_cap) = told.next_back().expect("it says so");
     assert_eq!(rate_cap, 50);
     let needed = slots as f64 / 50.0;
     assert!(interval.as_secs_f64() > needed, "{interval} for {slots} slots");

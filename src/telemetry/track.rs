@@ -59,6 +59,20 @@ pub enum Dropped {
     Late,
 }
 
+impl std::fmt::Display for Dropped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Epoch => "epoch",
+            Self::Incarnation => "incarnation",
+            Self::Interval => "interval",
+            Self::Rebased => "rebased",
+            Self::Impossible => "impossible",
+            Self::Unknown => "unknown",
+            Self::Late => "late",
+        })
+    }
+}
+
 /// Why there is no sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

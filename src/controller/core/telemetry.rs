@@ -124,6 +124,12 @@ impl Core {
         self.collector.intervals
     }
 
+    /// The interval that runs at a leaf, in the leaf's own numbers, as far as is known.
+    #[must_use]
+    pub fn interval_at(&self, leaf: SwitchId) -> Option<u32> {
+        self.collector.leaves.get(leaf.index()).map(|leaf| leaf.number)
+    }
+
     /// Leaves that are read by readout packets, and by RegisterEntry.
     #[must_use]
     pub fn telemetry_leaves(&self) -> (usize, usize) {
@@ -183,6 +189,7 @@ impl Core {
         }
         for index in 0..self.switches.len() {
             self.give_up_reads(SwitchId::from(index), Missing::NoAnswer);
+            self.collector.leaves[index].asked = false;
         }
         self.check_observed();
         let mut flows: BTreeMap<SwitchId, Vec<(FlowId, u16)>> = BTreeMap::new();

@@ -13,7 +13,7 @@ use super::leaf::{
 };
 use crate::id::{FlowId, SwitchId};
 use crate::p4runtime::proto::p4::v1 as proto;
-use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc, RpcResult};
+use crate::p4runtime::rpc::{Failure, Reply, Rpc, RpcResult};
 use crate::pipeline::telemetry::{Answer, Request, Sample};
 use crate::telemetry::{Dropped, Missing};
 use crate::time::{Span, Time};
@@ -28,9 +28,10 @@ impl Core {
         let probe = self.config.program.cells.as_ref().map(|cells| cells.probe());
         let no_registers = self.switches[id.index()].no_registers;
         let leaf = self.collector.leaf(id);
-        if leaf.probing() || leaf.refused || leaf.way.is_some() {
+        if leaf.asked || leaf.refused || leaf.way.is_some() {
             return;
         }
+        leaf.asked = true;
         match probe {
             Some(probe) if wanted != TelemetryWay::Readout && !no_registers => {
                 let device_id = self.switches[id.index()].device_id;
@@ -61,11 +62,11 @@ impl Core {
                 let cells = self.config.program.cells.as_ref();
                 cells.and_then(|cells| cells.running_in(entities))
             }
-            Err(failure) if failure.code == Code::Unimplemented => {
+            Err(failure) if outcome::not_offered(failure) => {
                 self.switches[id.index()].no_registers = true;
                 return self.set_way(id, Way::Readout);
             }
-            // Anything else: the next step asks again, after the pause that any trouble brings.
+            // Anything else: it is asked again in the next interval.
             _ => None,
         };
         if let Some(running) = running {

@@ -87,6 +87,8 @@ pub(super) struct Leaf {
     pub(super) used: Option<Way>,
     /// It does not offer the only way allowed.
     pub(super) refused: bool,
+    /// It was asked for its way within this interval.
+    pub(super) asked: bool,
     /// Counts sessions, modulo 256: the high byte of request ids.
     pub(super) session: u8,
     /// The interval running there, as far as is known.
@@ -130,11 +132,6 @@ impl Leaf {
     pub(super) fn is_done(&self) -> bool {
         let reads = |ask: &Ask| !matches!(ask, Ask::Probe);
         !self.queue.iter().any(reads) && !self.out.values().any(|pending| reads(&pending.ask))
-    }
-
-    /// Whether it is being found out how the leaf is read.
-    pub(super) fn probing(&self) -> bool {
-        self.out.values().any(|pending| pending.ask == Ask::Probe)
     }
 
     /// Flows of everything that is not answered; nothing is awaited afterwards, except a probe.

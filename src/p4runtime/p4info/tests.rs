@@ -49,7 +49,7 @@ fn unknown_names_get_the_nearest_and_ambiguous_ones_get_all() {
     assert_eq!(text, "no parameter is called 'prt' in 'MyIngress.forward'; did you mean 'port'?");
     assert_eq!(
         index.digest("zzz").unwrap_err().to_string(),
-        "no digest is called 'zzz'; known are 'pair_t'"
+        "no digest is called 'zzz'; known are 'learn_t'"
     );
     let mut info = index.info().clone();
     info.tables[1].preamble.as_mut().unwrap().name = "Other.exact_t".to_owned();

@@ -11,6 +11,7 @@
 mod architecture;
 mod bad_input;
 mod data_plane;
+mod demo_report;
 mod fake_device;
 mod inspect;
 mod interop;

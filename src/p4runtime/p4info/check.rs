@@ -66,7 +66,9 @@ pub enum P4InfoError {
         id: u32,
     },
     /// A reference to nothing, or to another kind.
-    #[error("'{owner}' refers to {wanted} {id:#010x}, which does not exist")]
+    #[error(
+        "'{owner}' refers to {wanted} {id:#010x}, which does not exist; define it or correct the id"
+    )]
     Dangling {
         /// The object.
         owner: String,
@@ -106,7 +108,7 @@ pub enum P4InfoError {
         value: i32,
     },
     /// A register or digest without a type.
-    #[error("'{owner}' has no type_spec; say what a cell or sample is")]
+    #[error("'{owner}' has no type_spec; give the type of a cell or sample")]
     NoType {
         /// The object.
         owner: String,

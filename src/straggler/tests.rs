@@ -178,7 +178,7 @@ fn one_slow_look_between_good_ones_is_nothing_and_a_flow_at_the_threshold_does_n
     // Just below ρ, then just above it for long: one verdict, no recovery before ρ / 2.
     let near = |number: u32, expected: &Expected| {
         let wait = if expected.flow == FlowId(2) { 0.2 } else { 0.0 };
-        let packets = if (41..=43).contains(&number) || number % 2 == 0 { 79 } else { 83 };
+        let packets = if (41..=43).contains(&number) || number.is_multiple_of(2) { 79 } else { 83 };
         Some(sample(number, packets, 1.0, wait, 1.0))
     };
     let verdicts = run(&mut detector, &ring(), 41..=90, &near);

@@ -1,7 +1,7 @@
 //! Reactions to stragglers as changes of goals: rolled out, stored, taken back.
 
 use super::net::Net;
-use super::{SOON, fabric, tuned};
+use super::{SOON, tuned};
 use crate::controller::config::FeedbackConfig;
 use crate::controller::messages::{Event, Input};
 use crate::feedback::{Mode, Outcome, Why};

@@ -389,6 +389,14 @@ fn fields(info: &config::P4Info, owner: &Names, list: &[config::MatchField]) -> 
                     return Err(P4InfoError::MatchKind { owner, name, value: 0 });
                 }
             };
+            let formatted =
+                message.annotations.iter().any(|text| text.trim().starts_with("@format"));
+            let look = match (kind, width) {
+                // Prefixes of these widths are routes.
+                (MatchType::Lpm, 32) if !formatted => Look::Ipv4,
+                (MatchType::Lpm, 128) if !formatted => Look::Ipv6,
+                _ => look,
+            };
             Ok(Field { id, name, width, look, kind })
         })
         .collect()

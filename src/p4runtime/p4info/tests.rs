@@ -38,6 +38,9 @@ fn tables_know_their_rules() {
     assert!(table("const_t").is_const && table("const_t").has_initial_entries);
     assert_eq!(table("exact_t").actions[1].scope, Scope::TableOnly);
     assert_eq!(table("named").fields[0].width, 0);
+    assert_eq!(table("named").fields[0].look, Look::Text);
+    assert_eq!(table("lpm_t").fields[0].look, Look::Ipv4, "a prefix of 32 bits");
+    assert_eq!(table("all_kinds").fields[2].look, Look::Number);
 }
 
 #[test]

@@ -288,6 +288,12 @@ fn scenario_cases() -> Vec<(&'static str, String, usize, &'static str)> {
             2,
             "'max_paths' is 0; it must lie between 1",
         ),
+        (
+            "OutOfRange",
+            with("name = \"good\"", "name = \"good\"\nseed = -1"),
+            2,
+            "'seed' is -1; it must lie between 0",
+        ),
         ("OutOfRange", with("start = \"1s\"", "jitter = 0.9"), 16, "'jitter' is 0.9"),
         ("OutOfRange", with("start = \"1s\"", "overlap = -0.1"), 16, "'overlap' is -0.1"),
         ("OutOfRange", with("start = \"1s\"", "channels = 65"), 16, "'channels' is 65"),

@@ -108,6 +108,8 @@ pub struct Core {
     jobs: BTreeMap<JobId, (Job, Vec<FlowId>)>,
     /// Which membership each job has.
     memberships: BTreeMap<JobId, Generation>,
+    /// Jobs whose agents form a ring.
+    forming: BTreeSet<JobId>,
     /// Hosts that have failed.
     failed_hosts: BTreeSet<HostId>,
     /// Finished iterations, as agents last told.
@@ -187,6 +189,7 @@ impl Core {
             slots: Slots::default(),
             jobs: BTreeMap::new(),
             memberships: BTreeMap::new(),
+            forming: BTreeSet::new(),
             failed_hosts: BTreeSet::new(),
             done: BTreeMap::new(),
             flows: BTreeMap::new(),
@@ -331,7 +334,10 @@ impl Core {
                     switch.incarnation = incarnation;
                 }
             }
-            Record::Job { job, flows, generation } => {
+            Record::Job { job, flows, generation, forming } => {
+                if forming {
+                    self.forming.insert(job.id);
+                }
                 self.memberships.insert(job.id, generation);
                 self.jobs.insert(job.id, (job, flows.iter().map(|flow| flow.id).collect()));
                 self.flows.extend(flows.into_iter().map(|flow| (flow.id, flow)));
@@ -415,7 +421,8 @@ impl Core {
                 let (job, flows) = self.jobs.get(&id)?;
                 let flows = flows.iter().filter_map(|flow| self.flows.get(flow).cloned());
                 let generation = self.memberships.get(&job.id).copied().unwrap_or_default();
-                Some(Record::Job { job: job.clone(), flows: flows.collect(), generation })
+                let forming = self.forming.contains(&job.id);
+                Some(Record::Job { job: job.clone(), flows: flows.collect(), generation, forming })
             }
             Key::Target => Some(Record::Target {
                 generation: self.generation,

@@ -117,6 +117,7 @@ impl Core {
         };
         self.done.remove(&job);
         self.memberships.remove(&job);
+        self.forming.remove(&job);
         self.dirty.extend([Key::Job(job), Key::Target]);
         for flow in flows {
             self.flows.remove(&flow);

@@ -257,7 +257,7 @@ fn the_default_scenario_policy_by_policy() {
 }
 
 #[test]
-fn a_failed_host_shrinks_its_jobs_and_stops_those_that_are_too_small() {
+fn a_failed_host_shrinks_its_jobs_and_the_others_do_not_notice() {
     let mut scenario = calm(3);
     let template = scenario.jobs[0].clone();
     let ring = |id: usize, hosts: &[u32]| crate::workload::Job {
@@ -276,23 +276,46 @@ fn a_failed_host_shrinks_its_jobs_and_stops_those_that_are_too_small() {
     let facts = assembly.facts.clone();
     let mut world = assembly.into_world(wire);
     world.run(&mut |_, _, _| Ok::<(), WorldError>(())).expect("an end");
-    let [change] = world.regrouped() else { panic!("{:?}", world.regrouped()) };
-    assert_eq!((change.job.0, change.generation.0, change.iterations_lost), (0, 1, 1));
-    assert_eq!(change.told_at - change.failed_at, Span::from_millis(300), "three heartbeats");
-    let resumed = change.resumed_at.expect("it went on");
-    let took = resumed - change.failed_at;
-    assert!(took > Span::from_millis(800) && took < Span::from_millis(900), "{took:?}");
-    assert!(change.cause.contains("failed"));
-    let ended = |job| world.net.job(crate::id::JobId(job)).history().len();
-    assert_eq!((ended(0), ended(2)), (40, 40));
-    assert!(ended(1) < 40, "one host is no ring");
-    let stopped = |notice: &(_, Notice)| matches!(&notice.1, Notice::JobStopped { job, reason } if job.0 == 1 && reason.contains("1 of 2 hosts left"));
-    assert!(world.notices.iter().any(stopped), "{:?}", world.notices);
+    let changes = world.regrouped();
+    let jobs: Vec<u32> = changes.iter().map(|change| change.job.0).collect();
+    assert_eq!(jobs, [0, 1], "{changes:?}");
+    for change in changes {
+        assert_eq!((change.generation.0, change.iterations_lost), (1, 1));
+        assert_eq!(change.told_at - change.failed_at, Span::from_millis(300), "three heartbeats");
+        let took = change.resumed_at.expect("it went on") - change.failed_at;
+        assert!(took > Span::from_millis(800) && took < Span::from_millis(900), "{took:?}");
+        assert!(change.cause.contains("failed"));
+    }
+    for (job, left) in [(0, 2), (1, 1), (2, 2)] {
+        let history = world.net.job(crate::id::JobId(job)).history();
+        assert_eq!((history.len(), history.last().map(|it| it.ranks)), (40, Some(left)), "{job}");
+    }
     let result = measure::measure("in-turn", &facts, &mut world).expect("figures");
     assert!(result.packets.dropped.host_down > 0);
     assert_eq!(result.packets.dropped.label_miss, 0);
-    assert_eq!(result.restarts.len(), 1);
-    assert_eq!((result.restarts[0].job.as_str(), result.restarts[0].iterations_lost), ("job-0", 1));
+    let lost: Vec<_> =
+        result.restarts.iter().map(|it| (it.job.as_str(), it.iterations_lost)).collect();
+    assert_eq!(lost, [("job-0", 1), ("job-1", 1)]);
+}
+
+#[test]
+fn a_job_whose_hosts_all_fail_is_stopped_and_the_run_ends() {
+    let mut scenario = calm(3);
+    scenario.jobs.truncate(1);
+    scenario.jobs[0].iterations = 1_000;
+    let hosts = scenario.jobs[0].ranks.clone();
+    let fail = |(i, host): (u64, &crate::id::HostId)| Event {
+        at: Span::from_millis(200 + 50 * i),
+        kind: EventKind::HostFail { host: *host },
+    };
+    scenario.events = (0..).zip(&hosts).map(fail).collect();
+    let spec = spec(&scenario, WireKind::Direct);
+    let assembly = assemble(&spec).expect("a world");
+    let wire = DirectWire::new(&assembly.servers);
+    let mut world = assembly.into_world(wire);
+    world.run(&mut |_, _, _| Ok::<(), WorldError>(())).expect("an end");
+    let stopped = |notice: &(_, Notice)| matches!(&notice.1, Notice::JobStopped { reason, .. } if reason.contains("lost all its hosts"));
+    assert!(world.notices.iter().any(stopped), "{:?}", world.notices);
 }
 
 #[test]

@@ -108,6 +108,8 @@ pub struct Core {
     jobs: BTreeMap<JobId, (Job, Vec<FlowId>)>,
     /// Which membership each job has.
     memberships: BTreeMap<JobId, Generation>,
+    /// Jobs whose ranks wait for their paths.
+    unready: BTreeSet<JobId>,
     /// Jobs whose agents form a ring.
     forming: BTreeSet<JobId>,
     /// Hosts that have failed.
@@ -189,6 +191,7 @@ impl Core {
             slots: Slots::default(),
             jobs: BTreeMap::new(),
             memberships: BTreeMap::new(),
+            unready: BTreeSet::new(),
             forming: BTreeSet::new(),
             failed_hosts: BTreeSet::new(),
             done: BTreeMap::new(),
@@ -312,6 +315,7 @@ impl Core {
         // The labels of a fresh store were made by `new`; those of an old one were just restored and must still cover
         // the candidate paths, which `rebuild_fabric` sees to.
         self.dirty.extend([Key::Epoch, Key::Labels]);
+        self.unready.extend(self.jobs.keys());
         self.index_legs();
         self.rebuild_fabric();
         // The stored target stands; only a job that was accepted and never planned wants another.
@@ -437,8 +441,14 @@ impl Core {
         }
     }
 
-    /// Tells once per plan that everything is where it should be.
+    /// Tells which jobs may send, and once per plan that everything is where it should be.
     fn announce(&mut self) {
+        for job in self.unready.clone() {
+            if self.job_ready(job) {
+                self.unready.remove(&job);
+                self.notify(Event::JobReady { job });
+            }
+        }
         if self.installed < self.generation && self.converged() {
             self.installed = self.generation;
             self.notify(Event::Installed { generation: self.generation });

@@ -11,6 +11,7 @@
 mod architecture;
 mod bad_input;
 mod data_plane;
+mod events;
 mod fake_device;
 mod interop;
 mod p4_artifacts;

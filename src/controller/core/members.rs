@@ -60,6 +60,7 @@ impl Core {
         let generation = self.memberships.entry(id).or_default();
         *generation = generation.next();
         self.forming.insert(id);
+        self.unready.remove(&id);
         self.dirty.extend([Key::Job(id), Key::Target]);
         self.replan = true;
         self.ask_for_ring(id, cause);
@@ -95,6 +96,7 @@ impl Core {
         }
         self.flows.extend(flows.into_iter().map(|flow| (flow.id, flow)));
         self.forming.remove(&id);
+        self.unready.insert(id);
         self.dirty.insert(Key::Job(id));
         self.replan = true;
         let generation = self.generation + 1;

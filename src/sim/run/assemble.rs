@@ -199,13 +199,13 @@ fn script(spec: &RunSpec<'_>, scale: &Scale) -> Script {
                 Step::Pace(*host, *factor)
             }
             EventKind::HostFail { host } => Step::Fail(*host),
-            EventKind::LinkDown { link } => Step::Cable { link: *link, up: false, share: 1.0 },
-            EventKind::LinkUp { link } => Step::Cable { link: *link, up: true, share: 1.0 },
+            EventKind::LinkDown { link } => Step::Cable { link: *link, up: false },
+            EventKind::LinkUp { link } => Step::Cable { link: *link, up: true },
             EventKind::LinkSlow { link, factor, lasts } => {
                 if let Some(end) = end(lasts) {
-                    steps.push((end, Step::Cable { link: *link, up: true, share: 1.0 }));
+                    steps.push((end, Step::CableRate { link: *link, share: 1.0 }));
                 }
-                Step::Cable { link: *link, up: true, share: *factor }
+                Step::CableRate { link: *link, share: *factor }
             }
             EventKind::BackgroundFlow { from, to, rate, lasts } => Step::Background {
                 from: *from,

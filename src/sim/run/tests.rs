@@ -341,3 +341,40 @@ fn a_second_failure_before_the_ring_stands_leads_to_the_newest_membership_only()
     assert_eq!(history.len(), 40);
     assert_eq!(history.last().map(|it| it.ranks), Some(2));
 }
+
+#[test]
+fn a_cable_that_is_down_stays_down_when_its_rate_changes_and_keeps_its_rate_when_it_comes_back() {
+    let mut scenario = calm(3);
+    let link = scenario.topology.uplink(scenario.topology.hosts().next().expect("a host"));
+    let ms = Span::from_millis;
+    scenario.jobs.truncate(1);
+    scenario.jobs[0].iterations = 60;
+    let slow = EventKind::LinkSlow { link, factor: 0.5, lasts: Some(ms(200)) };
+    for (at, kind) in [
+        (100, EventKind::LinkDown { link }),
+        (150, slow),
+        (250, EventKind::LinkUp { link }),
+        (500, EventKind::Replan),
+    ] {
+        scenario.events.push(Event { at: ms(at), kind });
+    }
+    let assembly = assemble(&spec(&scenario, WireKind::Direct)).expect("a world");
+    let wire = DirectWire::new(&assembly.servers);
+    let mut world = assembly.into_world(wire);
+    let mut seen = Vec::new();
+    let reverse = scenario.topology.reverse(link);
+    world
+        .run(&mut |world, _, _| {
+            let share = |link| {
+                let link = world.net.link(link);
+                (link.up, (link.rate.0 as f64 / link.nominal.0 as f64 * 100.0).round() as u32)
+            };
+            if seen.last() != Some(&(share(link), share(reverse))) {
+                seen.push((share(link), share(reverse)));
+            }
+            Ok::<(), WorldError>(())
+        })
+        .expect("an end");
+    let wanted = [(true, 100), (false, 100), (false, 50), (true, 50), (true, 100)];
+    assert_eq!(seen, wanted.map(|state| (state, state)), "both directions at once");
+}

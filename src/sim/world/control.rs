@@ -290,7 +290,8 @@ impl<W: Wire> World<W> {
 
     fn notice(&mut self, now: Time, notice: Notice) -> Result<(), WorldError> {
         match &notice {
-            Notice::JobAccepted { job, generation } => self.accepted(*job, *generation),
+            Notice::JobAccepted { .. } => self.accepted(),
+            Notice::JobReady { job } => self.ready(now, *job),
             Notice::JobRefused { job, reason } => {
                 let name = self.jobs.get(job.index()).map_or("?", |job| job.name.as_str());
                 let job = name.to_owned();

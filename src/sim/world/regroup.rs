@@ -122,7 +122,7 @@ impl<W: Wire> World<W> {
             first,
         });
         self.progress.waiting.retain(|(waiting, _)| *waiting != job);
-        self.progress.waiting.push((job, None));
+        self.progress.waiting.push((job, false));
         self.push(at, Waiting::Joined { job, generation });
         Ok(())
     }

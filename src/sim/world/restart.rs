@@ -42,8 +42,8 @@ impl<W: Wire> World<W> {
                 Ok(Happened::Restarted(switch))
             }
             Fault::CableDown { link, lasts, .. } => {
-                self.cable(now, link, (false, 1.0));
-                let up = super::Step::Cable { link, up: true, share: 1.0 };
+                self.cable(now, link, (Some(false), None));
+                let up = super::Step::Cable { link, up: true };
                 self.push(now + lasts, Waiting::Script(up));
                 Ok(Happened::Scripted)
             }

@@ -47,8 +47,12 @@ fn survivors_get_a_command_the_old_entries_go_and_the_new_ring_is_planned() {
     };
     assert_eq!(net.seen(told), 1, "{:?}", net.events);
     let new = ring(&net, 3);
+    let ready = |event: &Event| matches!(event, Event::JobReady { job: JobId(0) });
+    assert_eq!(net.seen(ready), 1, "the ring of before");
     join(&mut net, new);
+    assert_eq!(net.seen(ready), 1, "nothing is installed yet");
     net.converge(SOON);
+    assert_eq!(net.seen(ready), 2);
     net.assert_as_wanted();
     let planned: Vec<u32> = net.core.goals().keys().map(|flow| flow.0).collect();
     assert_eq!(planned, [3, 4]);

@@ -58,6 +58,25 @@ pub struct Row {
     pub switch_passes: u64,
     /// Entries written over P4Runtime (inserts, modifications and deletions that a switch accepted).
     pub entries_written: u64,
+    /// What the controller read of the fabric meanwhile.
+    pub telemetry: Telemetry,
+}
+
+/// What the controller read of the fabric (docs/telemetry.md).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Telemetry {
+    /// `readout`, `register`, `mixed` or `off`.
+    pub way: String,
+    /// Closed intervals, complete or not.
+    pub intervals: u64,
+    /// Intervals of flows that were read and believed.
+    pub samples: u64,
+    /// Intervals of flows without a sample.
+    pub missing: u64,
+    /// Samples that were not believed, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// IPv4 bytes of all samples, at full size.
+    pub bytes_seen: u64,
 }
 
 /// Packet accounting by the hosts and the switches' own counters:
@@ -197,6 +216,7 @@ mod tests {
             forced_flips: 0,
             switch_passes: 0,
             entries_written: 1,
+            telemetry: Telemetry::default(),
         }
     }
 

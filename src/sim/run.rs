@@ -9,7 +9,7 @@ mod measure;
 
 pub use alone::contention_free;
 pub use assemble::{Assembly, Options, assemble};
-pub use measure::{Dropped, Packets, Restart, RunResult};
+pub use measure::{Dropped, Packets, Restart, RunResult, Telemetry};
 
 use crate::controller::core::CoreError;
 use crate::controller::{Artifacts, Planning, SharedPolicy};

@@ -182,6 +182,8 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         limits: Limits { flip_deadline: FLIP_DEADLINE, ..Limits::default() },
         telemetry: TelemetryConfig { scale: scale.sigma, ..spec.options.telemetry },
     })?;
+    let telemetry_registers: Vec<u32> =
+        program.cells.iter().flat_map(crate::pipeline::telemetry::Registers::ids).collect();
     let facts = Facts { counters: Counters::resolve(&index)?, scale, seed, device_ids };
     Ok(Assembly {
         servers,
@@ -193,7 +195,7 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         shuffle,
         flows,
         scenario: spec.scenario.clone(),
-        faults: Faults::new(spec.options.faults.clone()),
+        faults: Faults::new(spec.options.faults.clone()).about(telemetry_registers),
         recovery: spec.options.recovery,
     })
 }

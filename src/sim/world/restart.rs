@@ -21,7 +21,11 @@ impl<W: Wire> World<W> {
                 Fault::StreamsBroken { at, .. }
                 | Fault::Restart { at, .. }
                 | Fault::CableDown { at, .. } => at,
-                Fault::ReplyLost { .. } | Fault::UpdateRefused { .. } | Fault::PacketIns { .. } => {
+                Fault::ReplyLost { .. }
+                | Fault::UpdateRefused { .. }
+                | Fault::Stall { .. }
+                | Fault::Lies { .. }
+                | Fault::PacketIns { .. } => {
                     continue;
                 }
             };
@@ -49,9 +53,11 @@ impl<W: Wire> World<W> {
                 self.push(now + lasts, Waiting::Script(up));
                 Ok(Happened::Scripted)
             }
-            Fault::ReplyLost { .. } | Fault::UpdateRefused { .. } | Fault::PacketIns { .. } => {
-                Ok(Happened::Scripted)
-            }
+            Fault::ReplyLost { .. }
+            | Fault::UpdateRefused { .. }
+            | Fault::Stall { .. }
+            | Fault::Lies { .. }
+            | Fault::PacketIns { .. } => Ok(Happened::Scripted),
         }
     }
 

@@ -9,10 +9,18 @@
 use clap::{Parser, Subcommand};
 use std::io::Write;
 
+pub mod counter;
 pub mod demo;
 pub mod exit;
+mod grid;
+pub mod p4info;
 pub mod plan;
+pub mod register;
+mod select;
 pub mod simtest;
+pub mod switch;
+pub mod table;
+pub mod target;
 
 pub use exit::Exit;
 
@@ -42,6 +50,8 @@ const AFTER_HELP: &str = "Examples:
   ringpath demo                       compare policies on an embedded fabric of P4 switches
   ringpath plan examples/scenarios/default.toml --solver joint -o json
   ringpath simtest --seeds 200        run the controller against faults
+  ringpath switch basic.json --p4info basic.p4info.txtpb
+  ringpath table show ipv4_lpm        entries of any P4Runtime switch
 
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 a check said no.";
 
@@ -54,6 +64,16 @@ pub enum Command {
     Plan(plan::Args),
     /// Run the controller against embedded switches with faults, and check invariants after every event.
     Simtest(simtest::Args),
+    /// Run the embedded P4 switch as a process that serves P4Runtime; takes simple_switch_grpc's flags.
+    Switch(switch::Args),
+    /// Look at the program of a switch, or at a P4Info file.
+    P4info(p4info::Args),
+    /// Look at tables and entries of any P4Runtime switch.
+    Table(table::Args),
+    /// Look at registers of any P4Runtime switch that offers them.
+    Register(register::Args),
+    /// Look at counters of any P4Runtime switch.
+    Counter(counter::Args),
 }
 
 /// Parses the process's arguments and runs; called by `main` only.
@@ -92,6 +112,11 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Command::Demo(args) => demo::run(&args, out),
         Command::Plan(args) => plan::run(&args, out),
         Command::Simtest(args) => simtest::run(&args, out),
+        Command::Switch(args) => switch::run(&args, out),
+        Command::P4info(args) => p4info::run(&args, out),
+        Command::Table(args) => table::run(&args, out),
+        Command::Register(args) => register::run(&args, out),
+        Command::Counter(args) => counter::run(&args, out),
     }
 }
 

@@ -10,11 +10,14 @@
 
 pub mod client;
 pub mod device;
+pub mod look;
+pub mod matches;
 pub mod p4info;
 pub mod proto;
 pub mod rpc;
 pub mod server;
 pub mod session;
+pub mod show;
 pub mod status;
 pub mod text;
 pub mod value;

@@ -16,6 +16,7 @@ pub mod queue;
 pub mod ring;
 pub mod run;
 pub mod shuffle;
+pub mod trace;
 pub mod wire;
 pub mod world;
 

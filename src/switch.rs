@@ -1,5 +1,6 @@
 //! The embedded P4 switch. In: a BMv2 JSON program, P4Runtime updates, packets with a port and a time. Out: packets
-//! with a port and a time, and messages for the controller. Must not know our program, a clock, a socket.
+//! with a port and a time, and messages for the controller. Must not know our program, a clock, a socket; only `real_time`,
+//! which drives a switch that is a process, owns a clock.
 //!
 //! ```text
 //!  JSON ─load─► Program ─┐
@@ -27,6 +28,7 @@ pub mod parse;
 pub mod phv;
 pub mod profile;
 pub mod program;
+pub mod real_time;
 pub mod replication;
 pub mod state;
 pub mod stats;

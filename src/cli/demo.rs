@@ -1,12 +1,19 @@
 //! `ringpath demo`: the main job on one machine with nothing installed.
 //!
 //! In: a scenario (the default one unless a file is given) and a seed. Out: the comparison of policies, each run packet by
-//! packet through its own fabric of P4 switches behind real P4Runtime servers on loopback.
+//! packet through its own fabric of P4 switches behind real P4Runtime servers on loopback; a timeline; a page with plots.
+
+mod timeline;
+mod trace;
 
 use super::{Exit, Format, exit};
 use crate::controller::{Artifacts, Planning, SharedPolicy, TelemetryConfig, TelemetryWay};
-use crate::report::demo::{Dropped, Limit, Packets, Report, Row, Telemetry};
-use crate::sim::run::{Options, RunResult, RunSpec, contention_free, run as simulate};
+use crate::report::demo::{Dropped, Limit, Packets, Report, Restart, Row, Telemetry};
+use crate::report::html::{About, page};
+use crate::report::timeline as timelines;
+use crate::report::trace::PolicyTrace;
+use crate::sim::run::{self as simulated, Options, RunResult, RunSpec, contention_free, watch};
+use crate::sim::trace::Recording;
 use crate::sim::wire::WireKind;
 use crate::solver::{Objective, policy};
 use crate::time::Span;
@@ -14,6 +21,7 @@ use crate::workload::scenario::{Scenario, default_scenario, read};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -47,6 +55,12 @@ pub struct Args {
     /// How the result is printed.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
+    /// Where the page with plots goes.
+    #[arg(long, value_name = "FILE", default_value = "ringpath-report.html")]
+    pub report: PathBuf,
+    /// Writes no page.
+    #[arg(long, conflicts_with = "report")]
+    pub no_report: bool,
 }
 
 /// Objectives as flags (docs/scheduling).
@@ -152,10 +166,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         options: Options { telemetry, ..Options::default() },
     };
     let progress = progress(names.len());
-    let results: Vec<anyhow::Result<RunResult>> = names
+    let results: Vec<anyhow::Result<(RunResult, Recording)>> = names
         .par_iter()
         .map(|name| {
-            let result = simulate(&spec(name)).with_context(|| format!("policy {name}"));
+            let result = watch(&spec(name)).with_context(|| format!("policy {name}"));
             progress.inc(1);
             progress.set_message(format!("{name} done"));
             result
@@ -164,15 +178,109 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let results = results.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     let alone = contention_free(&spec(names[0])).context("the contention-free limit")?;
     progress.finish_and_clear();
+    let traces = traces(&scenario, &results, &alone);
+    let results: Vec<RunResult> = results.into_iter().map(|(result, _)| result).collect();
     let report = report(&scenario, &results, alone);
     match args.output {
-        Format::Table => write!(out, "{report}")?,
+        Format::Table => {
+            let items: Vec<_> =
+                traces.iter().map(|run| (run.policy.as_str(), &run.timeline[..])).collect();
+            write!(out, "{report}{}", timelines::text(&items))?;
+        }
         Format::Json => {
             serde_json::to_writer_pretty(&mut *out, &report)?;
             writeln!(out)?;
         }
     }
+    if !args.no_report {
+        // The figures are out before anything can go wrong with the file.
+        out.flush()?;
+        let page = page(&report, &traces, &about(args, &scenario));
+        std::fs::write(&args.report, page).with_context(|| {
+            format!(
+                "the results above are complete, but the report could not be written to {}; choose another place with --report FILE, \
+                 or --no-report",
+                args.report.display()
+            )
+        })?;
+        if args.output == Format::Table {
+            writeln!(out, "plots, plans and the whole timeline: {}", args.report.display())?;
+        }
+    }
     Ok(Exit::Done)
+}
+
+/// What the runs recorded, as plain values.
+fn traces(
+    scenario: &Scenario,
+    results: &[(RunResult, Recording)],
+    alone: &BTreeMap<String, f64>,
+) -> Vec<PolicyTrace> {
+    let run = |(result, recording): &(RunResult, Recording)| {
+        let names = timeline::Names {
+            policy: &result.policy,
+            topology: &scenario.topology,
+            jobs: &scenario.jobs,
+            flows: &recording.flows,
+        };
+        trace::trace(&names, recording, alone)
+    };
+    results.iter().map(run).collect()
+}
+
+/// The head of the page. It is a function of what was run, not of where the page goes.
+fn about(args: &Args, scenario: &Scenario) -> About {
+    let mut command = String::from("ringpath demo");
+    if let Some(path) = &args.scenario {
+        command.push_str(&format!(" --scenario {}", quoted(&path.display().to_string())));
+    }
+    command.push_str(&format!(" --seed {}", scenario.seed));
+    for policy in &args.policies {
+        command.push_str(&format!(" --policy {}", quoted(policy)));
+    }
+    if args.objective != Goal::Both {
+        command.push_str(&format!(" --objective {}", value_name(args.objective)));
+    }
+    if args.wire != Reach::Grpc {
+        command.push_str(&format!(" --wire {}", value_name(args.wire)));
+    }
+    let topology = &scenario.topology;
+    let rates = topology.links().iter().map(|link| link.rate);
+    let (slowest, fastest) = (rates.clone().min().unwrap_or_default(), rates.max());
+    let rate = match fastest {
+        Some(fastest) if fastest != slowest => format!("{slowest} to {fastest}"),
+        _ => slowest.to_string(),
+    };
+    let program = Sha256::digest(DEVICE_CONFIG);
+    let program: String = program.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let facts = [
+        ("switches", topology.switch_count().to_string()),
+        ("hosts", topology.host_count().to_string()),
+        ("links", rate),
+        ("jobs", scenario.jobs.len().to_string()),
+        ("events", scenario.events.len().to_string()),
+        ("objective", value_name(args.objective)),
+        ("P4 program", program.clone()),
+    ];
+    About {
+        command,
+        facts: facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        versions: format!("ringpath {}", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+fn value_name(value: impl clap::ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// An argument as a shell wants it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:+,@".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
 /// The pipeline that `p4/` was compiled to.
@@ -294,6 +402,17 @@ fn row(result: &RunResult) -> Row {
             dropped: dropped(result),
             bytes_seen: result.telemetry.totals.bytes_seen,
         },
+        stragglers: Vec::new(),
+        restarts: result.restarts.iter().map(restart).collect(),
+    }
+}
+
+fn restart(change: &simulated::Restart) -> Restart {
+    Restart {
+        job: change.job.clone(),
+        cause: change.cause.clone(),
+        iterations_lost: change.iterations_lost,
+        duration_ms: change.duration_ms,
     }
 }
 

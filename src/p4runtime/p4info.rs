@@ -9,6 +9,7 @@ pub use check::P4InfoError;
 pub use lookup::LookupError;
 pub(crate) use lookup::nearest;
 
+use crate::p4runtime::look::Look;
 use crate::p4runtime::proto::p4::config::v1 as config;
 use crate::p4runtime::text::{self, TextError};
 use std::collections::BTreeMap;
@@ -79,6 +80,15 @@ pub struct Names {
     pub alias: String,
 }
 
+impl Names {
+    /// What a person would call it: the alias, else the last part of the name.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        let last = self.name.rsplit('.').next().unwrap_or(&self.name);
+        if self.alias.is_empty() { last } else { &self.alias }
+    }
+}
+
 /// A value that a controller sets or reads: an action parameter or a field of a packet header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param {
@@ -88,6 +98,8 @@ pub struct Param {
     pub name: String,
     /// Bits; 0 for a translated string (any bytes).
     pub width: u32,
+    /// How it is printed.
+    pub look: Look,
 }
 
 /// One field of a table's key or of a value set.
@@ -99,6 +111,8 @@ pub struct Field {
     pub name: String,
     /// Bits; 0 for a translated string (any bytes, exact or optional only).
     pub width: u32,
+    /// How it is printed.
+    pub look: Look,
     /// How it is compared; `Unspecified` for a kind of the architecture, which nobody can write.
     pub kind: MatchType,
 }
@@ -157,6 +171,11 @@ impl Table {
     /// The field with this name.
     pub fn field(&self, name: &str) -> Result<&Field, LookupError> {
         lookup::member("match field", &self.names.name, name, &self.fields, |field| &field.name)
+    }
+
+    /// The field with this name or unique suffix of the name (`dstAddr` for `hdr.ipv4.dstAddr`).
+    pub fn field_loosely(&self, name: &str) -> Result<&Field, LookupError> {
+        lookup::suffix("match field", &self.names.name, name, &self.fields, |field| &field.name)
     }
 }
 
@@ -338,6 +357,29 @@ impl Index {
     fn get<'a, T>(&self, list: &'a [T], kind: Kind, id: u32) -> Option<&'a T> {
         let (found, place) = self.by_id.get(&id)?;
         if *found == kind { list.get(*place) } else { None }
+    }
+}
+
+impl Index {
+    /// Ids of the objects of any kind that a name means, as the finders of each kind understand it.
+    ///
+    /// # Errors
+    /// No kind has it: the nearest names of all kinds; or the first kind for which it is ambiguous.
+    pub fn find_any(&self, name: &str) -> Result<Vec<u32>, LookupError> {
+        let found = [
+            self.table(name).map(|object| object.names.id),
+            self.action(name).map(|object| object.names.id),
+            self.profile(name).map(|object| object.names.id),
+            self.counter(name).map(|object| object.names.id),
+            self.direct_counter(name).map(|object| object.names.id),
+            self.meter(name).map(|object| object.names.id),
+            self.direct_meter(name).map(|object| object.names.id),
+            self.register(name).map(|object| object.names.id),
+            self.digest(name).map(|object| object.names.id),
+            self.value_set(name).map(|object| object.names.id),
+            self.header(name).map(|object| object.names.id),
+        ];
+        lookup::any(name, found.into_iter())
     }
 }
 

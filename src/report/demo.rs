@@ -60,6 +60,10 @@ pub struct Row {
     pub entries_written: u64,
     /// What the controller read of the fabric meanwhile.
     pub telemetry: Telemetry,
+    /// Flows that fell behind and what was done about them, in order of time; empty where nothing looked for them.
+    pub stragglers: Vec<Straggler>,
+    /// Jobs that had to start again from an earlier step, in order of time.
+    pub restarts: Vec<Restart>,
 }
 
 /// What the controller read of the fabric (docs/telemetry.md).
@@ -77,6 +81,40 @@ pub struct Telemetry {
     pub dropped: BTreeMap<String, u64>,
     /// IPv4 bytes of all samples, at full size.
     pub bytes_seen: u64,
+}
+
+/// One flow that was found to hold its ring up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Straggler {
+    /// The flow's job, by name.
+    pub job: String,
+    /// The flow's number.
+    pub flow: u32,
+    /// The link that was slow, `from-to`, where it is known.
+    pub link: Option<String>,
+    /// When it became slow, milliseconds since the first plan was in force; unknown outside a simulation.
+    pub slow_at_ms: Option<f64>,
+    /// When it was flagged, on the same clock.
+    pub flagged_at_ms: f64,
+    /// When a reaction was in force; `None` if there was none.
+    pub raised_at_ms: Option<f64>,
+    /// Whether the next intervals confirmed the reaction; `None` if there was none, or the run ended before.
+    pub kept: Option<bool>,
+    /// What the verdict rests on, in words.
+    pub evidence: String,
+}
+
+/// One job that started again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Restart {
+    /// The job, by name.
+    pub job: String,
+    /// Why, in words.
+    pub cause: String,
+    /// Iterations whose work was lost.
+    pub iterations_lost: u32,
+    /// From the cause to the first new iteration, milliseconds; `None` if it never came.
+    pub duration_ms: Option<f64>,
 }
 
 /// Packet accounting by the hosts and the switches' own counters:
@@ -126,7 +164,7 @@ impl Dropped {
 
 impl Report {
     /// The row of the policy that figures are set against.
-    fn baseline(&self) -> Option<&Row> {
+    pub(super) fn baseline(&self) -> Option<&Row> {
         self.policies.iter().find(|row| row.name == "crux").or_else(|| self.policies.first())
     }
 }
@@ -191,7 +229,7 @@ impl fmt::Display for Report {
 
 impl Report {
     /// Mean over jobs of communication time / contention-free communication time.
-    fn slowdown(&self, row: &Row) -> f64 {
+    pub(super) fn slowdown(&self, row: &Row) -> f64 {
         let ratios = row.comm_ms_per_job.iter().filter_map(|(job, ms)| {
             let alone = *self.contention_free.comm_ms_per_job.get(job)?;
             (alone > 0.0).then_some(ms / alone)
@@ -217,6 +255,8 @@ mod tests {
             switch_passes: 0,
             entries_written: 1,
             telemetry: Telemetry::default(),
+            stragglers: Vec::new(),
+            restarts: Vec::new(),
         }
     }
 
@@ -254,6 +294,9 @@ mod tests {
         let packets = &json["policies"][0]["packets"];
         for key in ["sent", "delivered", "duplicated", "reordered", "dropped"] {
             assert!(packets.get(key).is_some(), "{key}");
+        }
+        for key in ["stragglers", "restarts"] {
+            assert!(json["policies"][0][key].is_array(), "{key}");
         }
         for key in ["label_miss", "queue_full", "link_down", "host_down", "other"] {
             assert!(packets["dropped"].get(key).is_some(), "{key}");

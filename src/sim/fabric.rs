@@ -146,7 +146,8 @@ impl Forwarder for FabricSwitch {
         let mut server = lock(&self.server);
         let switch = server.device_mut();
         switch.advance(now, &mut |sent| {
-            out(Departure { port: sent.port, bytes: sent.bytes, end: sent.end });
+            let crate::switch::Sent { port, queue, bytes, enqueued, start, end } = sent;
+            out(Departure { port, queue, bytes, enqueued, start, end });
         });
         self.speaks = switch.has_messages();
         switch.poll_at()

@@ -24,8 +24,14 @@ use crate::units::BitRate;
 pub struct Departure<'a> {
     /// The port.
     pub port: PortNo,
+    /// The queue it waited in; 0 on a switch without queues of its own.
+    pub queue: u8,
     /// The frame.
     pub bytes: &'a [u8],
+    /// When it came into its queue.
+    pub enqueued: Time,
+    /// When its first bit went out.
+    pub start: Time,
     /// When its last bit is on the wire.
     pub end: Time,
 }

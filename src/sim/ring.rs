@@ -49,12 +49,16 @@ impl Coupling {
 /// Times of one finished iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Iteration {
+    /// When its compute started.
+    pub start: Time,
     /// First byte handed to the transport by any rank.
     pub comm_start: Time,
     /// Last byte of the AllReduce at the last rank.
     pub comm_end: Time,
     /// Compute time of each rank at full speed, which is the useful work.
     pub compute: Span,
+    /// When compute and communication were both done.
+    pub end: Time,
     /// Ranks that did it.
     pub ranks: usize,
 }
@@ -106,9 +110,11 @@ impl JobRun {
     #[must_use]
     pub fn new(job: &crate::workload::Job, seed: u64) -> Self {
         let nothing = Iteration {
+            start: Time::ZERO,
             comm_start: Time::ZERO,
             comm_end: Time::ZERO,
             compute: Span::ZERO,
+            end: Time::ZERO,
             ranks: job.ranks.len(),
         };
         Self {
@@ -211,8 +217,14 @@ impl JobRun {
         let compute = Span::from_secs_f64(self.compute.as_secs_f64() * self.draw());
         let takes = Span::from_secs_f64(compute.as_secs_f64() / self.pace);
         let before = Span::from_secs_f64(takes.as_secs_f64() * (1.0 - self.overlap));
-        let ranks = self.ranks;
-        self.current = Iteration { comm_start: now + before, comm_end: Time::ZERO, compute, ranks };
+        self.current = Iteration {
+            start: now,
+            comm_start: now + before,
+            comm_end: Time::ZERO,
+            compute,
+            end: Time::ZERO,
+            ranks: self.ranks,
+        };
         self.compute_end = now + takes;
         self.compute_done = false;
         self.comm_done = false;
@@ -248,7 +260,7 @@ impl JobRun {
         if !(self.compute_done && self.comm_done) || self.phase != Phase::Running {
             return None;
         }
-        self.history.push(self.current);
+        self.history.push(Iteration { end: now, ..self.current });
         if self.history.len() >= self.iterations as usize {
             self.phase = Phase::Finished(now);
             return None;

@@ -6,6 +6,7 @@
 mod alone;
 mod assemble;
 mod measure;
+mod record;
 
 pub use alone::contention_free;
 pub use assemble::{Assembly, Options, assemble};
@@ -16,6 +17,7 @@ use crate::controller::{Artifacts, Planning, SharedPolicy};
 use crate::p4runtime::p4info::Index;
 use crate::pipeline::ProgramError;
 use crate::sim::SimError;
+use crate::sim::trace::Recording;
 use crate::sim::wire::{DirectWire, GrpcWire, Wire, WireError, WireKind};
 use crate::sim::world::WorldError;
 use crate::workload::scenario::Scenario;
@@ -83,24 +85,45 @@ pub fn committed_program() -> Result<Artifacts, RunError> {
 /// # Errors
 /// [`RunError`]; a broken wire names the switch.
 pub fn run(spec: &RunSpec<'_>) -> Result<RunResult, RunError> {
+    over_wire(spec, false).map(|(result, _)| result)
+}
+
+/// As [`run`], and keeps what a report shows. The figures are the same.
+///
+/// # Errors
+/// As [`run`].
+pub fn watch(spec: &RunSpec<'_>) -> Result<(RunResult, Recording), RunError> {
+    over_wire(spec, true)
+}
+
+fn over_wire(spec: &RunSpec<'_>, keep: bool) -> Result<(RunResult, Recording), RunError> {
     let assembly = assemble(spec)?;
     match spec.wire {
         WireKind::Direct => {
             let wire = DirectWire::new(&assembly.servers);
-            finish(spec, assembly, wire)
+            finish(spec, assembly, wire, keep)
         }
         WireKind::Grpc => {
             let wire = GrpcWire::start(&assembly.servers, &spec.scenario.topology)?;
-            finish(spec, assembly, wire)
+            finish(spec, assembly, wire, keep)
         }
     }
 }
 
-fn finish<W: Wire>(spec: &RunSpec<'_>, assembly: Assembly, wire: W) -> Result<RunResult, RunError> {
+fn finish<W: Wire>(
+    spec: &RunSpec<'_>,
+    assembly: Assembly,
+    wire: W,
+    keep: bool,
+) -> Result<(RunResult, Recording), RunError> {
     let facts = assembly.facts.clone();
     let mut world = assembly.into_world(wire);
+    if keep {
+        world.record(spec.scenario.queues);
+    }
     world.run(&mut |_, _, _| Ok::<(), WorldError>(()))?;
-    measure::measure(spec.policy, &facts, &mut world)
+    let result = measure::measure(spec.policy, &facts, &mut world)?;
+    Ok((result, record::recording(&mut world)))
 }
 
 #[cfg(test)]

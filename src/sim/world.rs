@@ -28,6 +28,7 @@ use crate::sim::host::Recovery;
 use crate::sim::packet::{Net, NetEvent, Scale};
 use crate::sim::queue::Queue;
 use crate::sim::shuffle::Shuffle;
+use crate::sim::trace::PlanLog;
 use crate::sim::wire::{Wire, WireError};
 use crate::time::{Span, Time, stream};
 use crate::topology::Topology;
@@ -137,6 +138,10 @@ pub struct World<W> {
     pub faults: Faults,
     /// What the controller told, with times.
     pub notices: Vec<(Time, Notice)>,
+    /// What the script did, with times; the first [`script::MAX_STEPS_KEPT`].
+    pub steps: Vec<(Time, Step)>,
+    /// The plans so far, if the run is recorded.
+    plans: Option<PlanLog>,
     wire: W,
     jobs: Vec<Job>,
     flows: Vec<Flow>,
@@ -212,6 +217,8 @@ impl<W: Wire> World<W> {
             store: MemoryStore::default(),
             faults: parts.faults,
             notices: Vec::new(),
+            steps: Vec::new(),
+            plans: None,
             wire: parts.wire,
             jobs: parts.jobs,
             flows: parts.flows,
@@ -229,6 +236,17 @@ impl<W: Wire> World<W> {
             seed: parts.seed,
             regrouped: regroup::Log::default(),
         }
+    }
+
+    /// From now on keeps what a report shows, for switches with so many queues per port.
+    pub fn record(&mut self, queues: u8) {
+        self.net.record(queues);
+        self.plans = Some(PlanLog::default());
+    }
+
+    /// Takes the plans that were recorded.
+    pub fn take_plans(&mut self) -> PlanLog {
+        self.plans.take().unwrap_or_default()
     }
 
     /// Boots the controller and submits the jobs that are there from the start.

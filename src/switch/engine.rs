@@ -57,6 +57,10 @@ mod instance {
 pub struct Sent<'a> {
     /// The port.
     pub port: PortNo,
+    /// The queue it waited in.
+    pub queue: u8,
+    /// When it came into that queue.
+    pub enqueued: Time,
     /// What is on the wire.
     pub bytes: &'a [u8],
     /// When its first bit leaves.
@@ -389,7 +393,8 @@ impl Switch {
                 self.outbox.push(loaded.control.packet_in(bytes));
             }
         } else {
-            out(Sent { port: next.port, bytes, start: next.start, end });
+            let Dequeued { port, queue, enqueued, start, .. } = *next;
+            out(Sent { port, queue, enqueued, bytes, start, end });
         }
         self.free.push(next.item);
     }

@@ -14,7 +14,7 @@ import sys
 
 
 def demo(ringpath, seed, *more):
-    command = [ringpath, "demo", "--seed", str(seed), "-o", "json", *more]
+    command = [ringpath, "demo", "--seed", str(seed), "-o", "json", "--no-report", *more]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 

@@ -60,7 +60,7 @@ def check_policy(policy, jobs):
 def main():
     ringpath, seed = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "0"
     start = time.monotonic()
-    run = subprocess.run([ringpath, "demo", "--seed", seed, "-o", "json"], capture_output=True, text=True, check=False)
+    run = subprocess.run([ringpath, "demo", "--seed", seed, "-o", "json", "--no-report"], capture_output=True, text=True, check=False)
     seconds = time.monotonic() - start
     if run.returncode != 0:
         fail(f"exit code {run.returncode}: {run.stderr[-2000:]}")

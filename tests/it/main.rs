@@ -11,8 +11,10 @@
 mod architecture;
 mod bad_input;
 mod data_plane;
+mod demo_report;
 mod events;
 mod fake_device;
+mod inspect;
 mod interop;
 mod p4_artifacts;
 mod p4runtime_grpc;

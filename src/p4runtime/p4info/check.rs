@@ -8,6 +8,7 @@ use super::{
     Action, ActionProfile, ActionUse, Counter, Digest, Field, Index, Kind, MatchType, Meter, Names,
     PacketHeader, Param, Register, Scope, SizeSemantics, Table, ValueSet, config,
 };
+use crate::p4runtime::look::Look;
 use config::action_profile::SelectorSizeSemantics;
 use config::match_field::Match;
 use config::p4_ids::Prefix;
@@ -174,7 +175,7 @@ pub(super) fn build(info: config::P4Info) -> Result<Index> {
     let mut ids = Ids::default();
     let actions = read(&info.actions, |place, action| {
         let names = ids.take(Kind::Action, Prefix::Action, place, action.preamble.as_ref())?;
-        let params = members(&names, &action.params, |p| (p.id, &p.name, p.bitwidth))?;
+        let params = members(&info, &names, &action.params)?;
         Ok(Action { names, params })
     })?;
     let profiles = read(&info.action_profiles, |place, profile| {
@@ -197,19 +198,19 @@ pub(super) fn build(info: config::P4Info) -> Result<Index> {
     })?;
     let value_sets = read(&info.value_sets, |place, set| {
         let names = ids.take(Kind::ValueSet, Prefix::ValueSet, place, set.preamble.as_ref())?;
-        let fields = fields(&names, &set.r#match)?;
+        let fields = fields(&info, &names, &set.r#match)?;
         Ok(ValueSet { size: size(&names, set.size.into())?, names, fields })
     })?;
     let headers = read(&info.controller_packet_metadata, |place, header| {
         let preamble = header.preamble.as_ref();
         let names = ids.take(Kind::PacketHeader, Prefix::ControllerHeader, place, preamble)?;
-        let fields = members(&names, &header.metadata, |m| (m.id, &m.name, m.bitwidth))?;
+        let fields = members(&info, &names, &header.metadata)?;
         Ok(PacketHeader { names, fields })
     })?;
     externs(&info, &mut ids)?;
     let tables = read(&info.tables, |place, message| {
         let names = ids.take(Kind::Table, Prefix::Table, place, message.preamble.as_ref())?;
-        table(&ids, names, message)
+        table(&info, &ids, names, message)
     })?;
     let index = Index {
         tables,
@@ -279,7 +280,7 @@ fn externs(info: &config::P4Info, ids: &mut Ids) -> Result<()> {
     Ok(())
 }
 
-fn table(ids: &Ids, names: Names, message: &config::Table) -> Result<Table> {
+fn table(info: &config::P4Info, ids: &Ids, names: Names, message: &config::Table) -> Result<Table> {
     let actions = message
         .action_refs
         .iter()
@@ -311,7 +312,7 @@ fn table(ids: &Ids, names: Names, message: &config::Table) -> Result<Table> {
         }
     }
     Ok(Table {
-        fields: fields(&names, &message.match_fields)?,
+        fields: fields(info, &names, &message.match_fields)?,
         actions,
         const_default,
         profile,
@@ -366,12 +367,12 @@ fn references(index: &Index) -> Result<()> {
     Ok(())
 }
 
-fn fields(owner: &Names, list: &[config::MatchField]) -> Result<Vec<Field>> {
-    let plain = members(owner, list, |field| (field.id, &field.name, field.bitwidth))?;
+fn fields(info: &config::P4Info, owner: &Names, list: &[config::MatchField]) -> Result<Vec<Field>> {
+    let plain = members(info, owner, list)?;
     plain
         .into_iter()
         .zip(list)
-        .map(|(Param { id, name, width }, message)| {
+        .map(|(Param { id, name, width, look }, message)| {
             let kind = match message.r#match {
                 Some(Match::OtherMatchType(_)) => MatchType::Unspecified,
                 Some(Match::MatchType(number)) => match MatchType::try_from(number) {
@@ -386,26 +387,58 @@ fn fields(owner: &Names, list: &[config::MatchField]) -> Result<Vec<Field>> {
                     return Err(P4InfoError::MatchKind { owner, name, value: 0 });
                 }
             };
-            Ok(Field { id, name, width, kind })
+            Ok(Field { id, name, width, look, kind })
         })
         .collect()
 }
 
-fn members<P>(
-    owner: &Names,
-    list: &[P],
-    parts: impl Fn(&P) -> (u32, &String, i32),
-) -> Result<Vec<Param>> {
+/// What match fields, action parameters and packet metadata have in common.
+trait Member {
+    /// Id, name, width in bits.
+    fn parts(&self) -> (u32, &String, i32);
+    /// Annotations as written, and the name of the type if it has one.
+    fn marks(&self) -> (&[String], Option<&config::P4NamedType>);
+}
+
+macro_rules! member {
+    ($($type:ty)*) => {
+        $(impl Member for $type {
+            fn parts(&self) -> (u32, &String, i32) {
+                (self.id, &self.name, self.bitwidth)
+            }
+            fn marks(&self) -> (&[String], Option<&config::P4NamedType>) {
+                (&self.annotations, self.type_name.as_ref())
+            }
+        })*
+    };
+}
+
+member!(config::MatchField config::action::Param config::controller_packet_metadata::Metadata);
+
+/// How a member is printed: as its annotations say, else those of its type, else as its name suggests.
+fn look_of<P: Member>(info: &config::P4Info, member: &P, name: &str, width: u32) -> Look {
+    let (own, named) = member.marks();
+    let types = info.type_info.as_ref().map(|types| &types.new_types);
+    let of_type = named.and_then(|named| types?.get(&named.name)).map(|spec| &spec.annotations);
+    let annotations: Vec<String> =
+        own.iter().chain(of_type.into_iter().flatten()).cloned().collect();
+    Look::of(name, width, &annotations)
+}
+
+fn members<P: Member>(info: &config::P4Info, owner: &Names, list: &[P]) -> Result<Vec<Param>> {
     let mut taken = BTreeSet::new();
     list.iter()
         .map(|member| {
-            let (id, name, width) = parts(member);
+            let (id, name, width) = member.parts();
             let (owner, name) = (owner.name.clone(), name.clone());
             if id == 0 || !taken.insert(id) {
                 return Err(P4InfoError::WrongMemberId { owner, name, id });
             }
             match u32::try_from(width) {
-                Ok(bits) if width <= WIDTH_MAX => Ok(Param { id, name, width: bits }),
+                Ok(bits) if width <= WIDTH_MAX => {
+                    let look = look_of(info, member, &name, bits);
+                    Ok(Param { id, name, width: bits, look })
+                }
                 _ => Err(P4InfoError::Width { owner, name, width }),
             }
         })

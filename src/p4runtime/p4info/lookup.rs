@@ -81,6 +81,30 @@ pub(super) fn object<'a, T>(
     }
 }
 
+/// Brings the answers of all kinds together.
+pub(super) fn any(
+    name: &str,
+    found: impl Iterator<Item = Result<u32, LookupError>>,
+) -> Result<Vec<u32>, LookupError> {
+    let (mut ids, mut all) = (Vec::new(), Vec::new());
+    for answer in found {
+        match answer {
+            Ok(id) => ids.push(id),
+            Err(LookupError::Unknown { near, .. }) => all.extend(near),
+            Err(ambiguous) => return Err(ambiguous),
+        }
+    }
+    if !ids.is_empty() {
+        return Ok(ids);
+    }
+    // Kinds share names (an action and its counter); one mention of each is enough.
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|name| seen.insert(name.clone()));
+    all.truncate(LISTED_MAX);
+    let (name, inside) = (name.to_owned(), String::new());
+    Err(LookupError::Unknown { kind: "object", name, inside, near: all })
+}
+
 /// Finds a field or parameter of `owner` by its exact name.
 pub(super) fn member<'a, T>(
     kind: &'static str,
@@ -95,6 +119,31 @@ pub(super) fn member<'a, T>(
         inside: format!(" in '{owner}'"),
         near: nearest(name, list.iter().map(|member| name_of(member).as_str())),
     })
+}
+
+/// Finds a field or parameter of `owner` by its name or by a suffix of it that starts after a dot.
+pub(super) fn suffix<'a, T>(
+    kind: &'static str,
+    owner: &str,
+    name: &str,
+    list: &'a [T],
+    name_of: impl Fn(&T) -> &String,
+) -> Result<&'a T, LookupError> {
+    let ends = |member: &&T| {
+        let front = name_of(member).strip_suffix(name).filter(|_| !name.is_empty());
+        front.is_some_and(|front| front.ends_with('.'))
+    };
+    let exact = list.iter().any(|member| name_of(member) == name);
+    let hits: Vec<&T> = if exact { Vec::new() } else { list.iter().filter(ends).collect() };
+    match hits.as_slice() {
+        [one] => Ok(one),
+        [] => member(kind, owner, name, list, name_of),
+        many => Err(LookupError::Ambiguous {
+            kind,
+            name: name.to_owned(),
+            candidates: many.iter().map(|member| name_of(member).clone()).collect(),
+        }),
+    }
 }
 
 /// The names within a third of the length of `name` in edits, nearest first, or those that contain it.

@@ -85,6 +85,15 @@ impl<D: Device> Server<D> {
         }
     }
 
+    /// Starts a program without a client: the one that the switch was started with.
+    ///
+    /// # Errors
+    /// As SetForwardingPipelineConfig; the server is then as before.
+    pub fn boot(&mut self, now: Time, config: ForwardingPipelineConfig) -> Result<(), Failure> {
+        let program = self.verify(Some(config))?;
+        self.commit(now, program, &[])
+    }
+
     /// The program can be run here.
     fn verify(&self, config: Option<ForwardingPipelineConfig>) -> Result<Program, Failure> {
         let refuse = |text: String| Failure::new(self.bad_config(), text);

@@ -38,6 +38,8 @@ pub const CHUNK_BYTES: usize = 1 << 20;
 
 /// The clock of a server: wall time for real, frozen virtual time in a simulation.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
+/// Called after every request, when the server is free again: a device may have something to do sooner than it thought.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
 /// A server that a simulator, ports and gRPC tasks share.
 pub type Shared<D> = Arc<Mutex<Server<D>>>;
 
@@ -47,6 +49,7 @@ type Item = Result<StreamMessageResponse, Status>;
 pub struct Handle<D> {
     server: Shared<D>,
     clock: Clock,
+    wake: Option<Wake>,
     streams: Arc<Mutex<BTreeMap<StreamId, Outgoing>>>,
     counts: Arc<Counts>,
 }
@@ -56,6 +59,7 @@ impl<D> Clone for Handle<D> {
         Self {
             server: Arc::clone(&self.server),
             clock: Arc::clone(&self.clock),
+            wake: self.wake.clone(),
             streams: Arc::clone(&self.streams),
             counts: Arc::clone(&self.counts),
         }
@@ -85,7 +89,18 @@ impl<D: Device + 'static> Handle<D> {
     /// A handle on a shared server.
     #[must_use]
     pub fn new(server: Shared<D>, clock: Clock) -> Self {
-        Self { server, clock, streams: Arc::default(), counts: Arc::default() }
+        Self { server, clock, wake: None, streams: Arc::default(), counts: Arc::default() }
+    }
+
+    /// Has `wake` called after every request of a client, for a driver that lets time into the device.
+    #[must_use]
+    pub fn waking(self, wake: Wake) -> Self {
+        Self { wake: Some(wake), ..self }
+    }
+
+    /// Lets the driver of the device do something with it, sends what the device emits meanwhile, and wakes nobody.
+    pub fn drive<R>(&self, action: impl FnOnce(&mut D, Time) -> R) -> R {
+        self.quietly(|server, now| (action(server.device_mut(), now), Vec::new()))
     }
 
     /// The shared server.
@@ -125,6 +140,14 @@ impl<D: Device + 'static> Handle<D> {
     }
 
     fn locked<R>(&self, action: impl FnOnce(&mut Server<D>, Time) -> (R, Vec<ToClient>)) -> R {
+        let result = self.quietly(action);
+        if let Some(wake) = &self.wake {
+            wake();
+        }
+        result
+    }
+
+    fn quietly<R>(&self, action: impl FnOnce(&mut Server<D>, Time) -> (R, Vec<ToClient>)) -> R {
         let mut server = lock(&self.server);
         let now = (self.clock)();
         let (result, out) = action(&mut server, now);

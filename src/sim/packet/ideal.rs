@@ -26,7 +26,8 @@ pub struct IdealSwitch {
 
 #[derive(Clone, Debug, Default)]
 struct Port {
-    queue: VecDeque<Vec<u8>>,
+    /// Frames with their arrival.
+    queue: VecDeque<(Time, Vec<u8>)>,
     /// When the frame at the head has left.
     head_done: Option<Time>,
     rate: Option<BitRate>,
@@ -83,7 +84,7 @@ impl Forwarder for IdealSwitch {
             self.overflowed += 1;
             return self.poll_at();
         }
-        port.queue.push_back(bytes.to_vec());
+        port.queue.push_back((now, bytes.to_vec()));
         if port.head_done.is_none() {
             port.head_done = Some(now + port.duration(bytes.len()));
         }
@@ -93,10 +94,12 @@ impl Forwarder for IdealSwitch {
     fn advance(&mut self, now: Time, out: &mut dyn FnMut(Departure<'_>)) -> Option<Time> {
         for (index, port) in self.ports.iter_mut().enumerate() {
             while let Some(end) = port.head_done.filter(|end| *end <= now) {
-                if let Some(frame) = port.queue.pop_front() {
-                    out(Departure { port: PortNo(index as u16), bytes: &frame, end });
+                if let Some((enqueued, frame)) = port.queue.pop_front() {
+                    let start = Time(end.0.saturating_sub(port.duration(frame.len()).0));
+                    let (port, bytes) = (PortNo(index as u16), &frame[..]);
+                    out(Departure { port, queue: 0, bytes, enqueued, start, end });
                 }
-                port.head_done = port.queue.front().map(|next| end + port.duration(next.len()));
+                port.head_done = port.queue.front().map(|next| end + port.duration(next.1.len()));
             }
         }
         self.poll_at()

@@ -17,6 +17,7 @@ use crate::id::{HostId, JobId, LinkId, SwitchId};
 use crate::sim::host::{Nic, Receiver, Sender, Template, Transport};
 use crate::sim::queue::Queue;
 use crate::sim::ring::{Coupling, JobRun};
+use crate::sim::trace::NetTrace;
 use crate::time::Time;
 use rand_pcg::Pcg64;
 use rustc_hash::FxHashMap;
@@ -44,6 +45,8 @@ pub struct Net<F> {
     speakers: Vec<SwitchId>,
     errors: Option<LinkErrors>,
     tap: Option<Tap>,
+    /// Kept only for runs that are reported.
+    trace: Option<Box<NetTrace>>,
     digest: u64,
 }
 
@@ -220,7 +223,7 @@ impl<F: Forwarder> Net<F> {
     }
 
     fn poll<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, now: Time, switch: u32) {
-        let Self { switches, links, pool, traffic, tap, .. } = self;
+        let Self { switches, links, pool, traffic, tap, trace, .. } = self;
         let state = &mut switches[switch as usize];
         if state.poll_at != now {
             return; // an earlier poll took its place and asked again
@@ -235,6 +238,11 @@ impl<F: Forwarder> Net<F> {
             };
             if let Some(tap) = tap {
                 tap(now, LinkId(link), Passage::Leaves, departure.bytes);
+            }
+            if let Some(trace) = trace {
+                let (start, end) = (departure.start, departure.end);
+                trace.load.add(link as usize, start, end, departure.bytes.len() as u64);
+                trace.waits.add(departure.queue, start.since(departure.enqueued));
             }
             match pool.store(departure.bytes, target.epoch) {
                 Some(frame) => {
@@ -289,6 +297,16 @@ impl<F: Forwarder> Net<F> {
     /// Shows every frame at every switch to `tap`.
     pub fn set_tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
+    }
+
+    /// From now on keeps what a report shows, for switches with so many queues per port.
+    pub fn record(&mut self, queues: u8) {
+        self.trace = Some(Box::new(NetTrace::new(self.links.len(), queues)));
+    }
+
+    /// What was recorded so far, if anything is.
+    pub fn trace_mut(&mut self) -> Option<&mut NetTrace> {
+        self.trace.as_deref_mut()
     }
 
     /// One switch.

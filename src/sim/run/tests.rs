@@ -259,6 +259,85 @@ fn the_default_scenario_policy_by_policy() {
 }
 
 #[test]
+fn watching_a_run_changes_none_of_its_figures() {
+    let mut scenario = calm(8);
+    let at = Span::from_millis(30);
+    scenario.events.push(Event { at, kind: EventKind::MoveFlows { count: 3 } });
+    let spec = spec(&scenario, WireKind::Direct);
+    let plain = run(&spec).expect("a result");
+    let (watched, first) = watch(&spec).expect("a result");
+    let (_, second) = watch(&spec).expect("a result");
+    assert_eq!(plain, watched);
+    assert_eq!(first, second, "one seed, one recording");
+    assert!(first.plans.len() >= 2 && first.plans[0].flows != first.plans[1].flows);
+    assert!(first.steps.iter().any(|(_, step)| *step == crate::sim::world::Step::Move(3)));
+}
+
+#[test]
+fn the_load_recorded_is_what_the_switches_counted_and_waits_are_one_per_frame() {
+    use crate::sim::fabric::lock;
+    for seed in [1, 6] {
+        let scenario = calm(seed);
+        let spec = spec(&scenario, WireKind::Direct);
+        let assembly = assemble(&spec).expect("a world");
+        let wire = DirectWire::new(&assembly.servers);
+        let mut world = assembly.into_world(wire);
+        world.record(scenario.queues);
+        world.run(&mut |_, _, _| Ok::<(), WorldError>(())).expect("an end");
+        let (mut bytes, mut frames) = (0, 0);
+        for (index, link) in scenario.topology.links().iter().enumerate() {
+            let counted = match scenario.topology.as_switch(link.from) {
+                Some(from) => {
+                    let server = lock(&world.servers[from.index()]);
+                    let sent = server.device().stats().port(link.from_port).sent;
+                    frames += sent.packets;
+                    sent.bytes
+                }
+                // Nothing is lost on a calm fabric, so a leaf has received what the host has sent.
+                None => {
+                    let to = scenario.topology.as_switch(link.to).expect("a leaf");
+                    let server = lock(&world.servers[to.index()]);
+                    server.device().stats().port(link.to_port).received.bytes
+                }
+            };
+            let trace = world.net.trace_mut().expect("a trace");
+            assert_eq!(trace.load.total(index), counted, "link {index}");
+            bytes += counted;
+        }
+        let recording = record::recording(&mut world);
+        let waits: u64 = recording.waits.iter().map(|waits| waits.frames).sum();
+        assert_eq!((waits, recording.waits.len()), (frames, 8));
+        let load: u64 = recording.load.iter().flatten().sum();
+        assert_eq!(load, bytes, "nothing was sent before the first plan was in force");
+        assert!(bytes > 100_000, "{bytes}");
+        let busiest = recording.load.iter().zip(&recording.rates).map(|(row, rate)| {
+            let most = rate.0 as f64 / 8.0 * recording.bucket.as_secs_f64();
+            row.iter().max().map_or(0.0, |bytes| *bytes as f64 / most)
+        });
+        let busiest = busiest.fold(0.0, f64::max);
+        assert!(busiest > 0.05 && busiest <= 1.0 + 1e-3, "{busiest} of a link's rate");
+    }
+}
+
+#[test]
+fn iterations_are_recorded_from_compute_to_end() {
+    let scenario = calm(2);
+    let (_, recording) = watch(&spec(&scenario, WireKind::Direct)).expect("a result");
+    for (job, history) in scenario.jobs.iter().zip(&recording.iterations) {
+        assert_eq!(history.len(), job.iterations as usize);
+        for pair in history.windows(2) {
+            assert_eq!(pair[0].end, pair[1].start, "iterations follow without a gap");
+        }
+        for it in history {
+            assert!(
+                it.start <= it.comm_start && it.comm_start < it.comm_end && it.comm_end <= it.end
+            );
+            assert!(it.end <= recording.end);
+        }
+    }
+}
+
+#[test]
 fn a_failed_host_shrinks_its_jobs_and_the_others_do_not_notice() {
     let mut scenario = calm(3);
     let template = scenario.jobs[0].clone();

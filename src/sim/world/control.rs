@@ -361,6 +361,9 @@ impl<W: Wire> World<W> {
             Notice::JobStopped { job, .. } => self.stopped(now, *job),
             _ => {}
         }
+        if let Some(plans) = &mut self.plans {
+            plans.note(now, self.core.generation(), self.core.goals());
+        }
         if self.notices.len() < MAX_NOTICES {
             self.notices.push((now, notice));
         }

@@ -112,6 +112,9 @@ impl Default for Script {
     }
 }
 
+/// Steps kept for the report: every scenario file has fewer events, and a world driven step by step must not grow for ever.
+pub const MAX_STEPS_KEPT: usize = 100_000;
+
 impl<W: Wire> World<W> {
     /// Adds a step to the script while the world runs.
     pub fn schedule(&mut self, at: Time, step: Step) {
@@ -149,6 +152,9 @@ impl<W: Wire> World<W> {
         let all = self.progress.waiting.iter().all(|(_, ready)| *ready);
         if self.progress.origin.is_none() && self.progress.submitted == 0 && all {
             self.progress.origin = Some(now);
+            if let Some(trace) = self.net.trace_mut() {
+                trace.load.start(now);
+            }
             for (after, step) in self.script.steps.clone() {
                 self.push(now + after, Waiting::Script(step));
             }
@@ -170,6 +176,9 @@ impl<W: Wire> World<W> {
     }
 
     pub(super) fn scripted(&mut self, now: Time, step: Step) -> Result<(), WorldError> {
+        if self.steps.len() < MAX_STEPS_KEPT {
+            self.steps.push((now, step.clone()));
+        }
         match step {
             Step::Start(job) => self.start(now, job),
             Step::Submit(job) => self.submit(&[job])?,

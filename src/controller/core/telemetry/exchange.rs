@@ -13,7 +13,7 @@ use super::leaf::{
 };
 use crate::id::{FlowId, SwitchId};
 use crate::p4runtime::proto::p4::v1 as proto;
-use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc, RpcResult};
+use crate::p4runtime::rpc::{Failure, Reply, Rpc, RpcResult};
 use crate::pipeline::telemetry::{Answer, Request, Sample};
 use crate::telemetry::{Dropped, Missing};
 use crate::time::{Span, Time};
@@ -62,7 +62,7 @@ impl Core {
                 let cells = self.config.program.cells.as_ref();
                 cells.and_then(|cells| cells.running_in(entities))
             }
-            Err(failure) if failure.code == Code::Unimplemented => {
+            Err(failure) if outcome::not_offered(failure) => {
                 self.switches[id.index()].no_registers = true;
                 return self.set_way(id, Way::Readout);
             }

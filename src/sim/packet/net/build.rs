@@ -59,6 +59,7 @@ impl<F: Forwarder> Net<F> {
             speakers: Vec::new(),
             errors: None,
             tap: None,
+            trace: None,
             digest: 0,
             links,
         };

@@ -75,6 +75,9 @@ impl<F: Forwarder> Net<F> {
                 let state = &self.links[link as usize];
                 self.pool.seal(frame, len, state.epoch);
                 let done = now + state.rate.transmission(len as u64);
+                if let Some(trace) = &mut self.trace {
+                    trace.load.add(link as usize, now, done, len as u64);
+                }
                 queue.push(done, NetEvent::NicFree(host).into());
                 queue.push(done + state.delay, NetEvent::Arrive { link, frame }.into());
                 self.hosts[host as usize].nic.busy = true;

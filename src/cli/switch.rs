@@ -1,0 +1,247 @@
+//! `ringpath switch`: the embedded P4 switch as a process, for other people's controllers and for a look around.
+//!
+//! In: simple_switch_grpc's command line. Out: one line with the address; then the switch runs until SIGINT or SIGTERM. The
+//! program is given here or pushed later by a client.
+
+use super::{Exit, exit, target::read_p4info};
+use crate::id::PortNo;
+use crate::p4runtime::proto::p4::v1::ForwardingPipelineConfig;
+use crate::p4runtime::server::listen::listen;
+use crate::p4runtime::server::{Profile, Server};
+use crate::switch::real_time::Driver;
+use crate::switch::traffic::MAX_QUEUES;
+use crate::switch::{Config, Switch};
+use crate::time::Time;
+use anyhow::Context as _;
+use clap::Parser as _;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+mod peer;
+
+pub use peer::Foreign;
+
+/// Largest port number: v1model's ports have 9 bits.
+const PORT_MAX: i64 = 511;
+
+/// Arguments of `ringpath switch`. What simple_switch_grpc wants behind `--` is taken before it as well.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ringpath switch build/basic.json --p4info build/basic.p4info.txtpb
+  ringpath switch --no-p4 --device-id 1 -- --grpc-server-addr 127.0.0.1:50051 --cpu-port 255
+  ringpath switch --no-p4 --grpc-server-addr 127.0.0.1:0     the system chooses a port; the first line says which")]
+pub struct Args {
+    /// Program: the JSON that p4c-bm2-ss writes. Without one, clients push it.
+    #[arg(value_name = "PROGRAM.json")]
+    pub program: Option<PathBuf>,
+    /// P4Info of the program (p4c's text form); without it the program runs, but clients can name nothing in it.
+    #[arg(long, value_name = "FILE", requires = "program")]
+    pub p4info: Option<PathBuf>,
+    /// Start without a program, as simple_switch_grpc says it.
+    #[arg(long, conflicts_with = "program")]
+    pub no_p4: bool,
+    /// Id that P4Runtime requests must carry.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub device_id: u64,
+    /// Answer as BMv2's server does where it differs from the P4Runtime specification.
+    #[arg(long)]
+    pub mimic_bmv2: bool,
+    /// Flags of the target.
+    #[command(flatten)]
+    pub own: Own,
+    /// Flags of simple_switch_grpc that mean nothing here.
+    #[command(flatten)]
+    pub foreign: Foreign,
+    /// The same flags behind `--`, where simple_switch_grpc wants them.
+    #[arg(last = true, value_name = "TARGET FLAGS")]
+    pub behind: Vec<String>,
+}
+
+/// Flags that simple_switch_grpc takes behind `--`.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Target")]
+pub struct Own {
+    /// Address of the P4Runtime server; loopback only, port 0 lets the system choose. Default 127.0.0.1:9559.
+    #[arg(long, value_name = "IP:PORT")]
+    pub grpc_server_addr: Option<String>,
+    /// Packets sent to this port go to the controller. Default 510.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..=PORT_MAX))]
+    pub cpu_port: Option<u16>,
+    /// Packets sent to this port are dropped. Default 511.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(0..=PORT_MAX))]
+    pub drop_port: Option<u16>,
+    /// Strict-priority queues per port, the highest number first. Default 1.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_QUEUES)))]
+    pub priority_queues: Option<u8>,
+}
+
+/// What stands behind `--`, parsed by the same rules.
+#[derive(Debug, clap::Parser)]
+#[command(name = "ringpath switch ... --", no_binary_name = true, disable_help_flag = true)]
+struct Behind {
+    #[command(flatten)]
+    own: Own,
+    #[command(flatten)]
+    foreign: Foreign,
+}
+
+/// Settings, checked.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where to listen.
+    pub addr: SocketAddr,
+    /// The switch's.
+    pub config: Config,
+    /// Whose answers the server gives.
+    pub profile: Profile,
+    /// Flags that were accepted and do nothing, each with the reason.
+    pub notes: Vec<String>,
+}
+
+impl Args {
+    /// Brings both sides of `--` together.
+    ///
+    /// # Errors
+    /// A flag that cannot be honoured, with what works instead.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let behind = Behind::try_parse_from(&self.behind).map_err(|error| {
+            let text = error.render().to_string();
+            let text = text.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+            exit::usage(format!("behind '--': {text}"))
+        })?;
+        let mut notes = self.foreign.check()?;
+        notes.extend(behind.foreign.check()?);
+        let default = Config::default();
+        let pick = |late: Option<u16>, early: Option<u16>, default: PortNo| {
+            late.or(early).map_or(default, PortNo)
+        };
+        let own = (&behind.own, &self.own);
+        let config = Config {
+            device_id: self.device_id,
+            cpu_port: pick(own.0.cpu_port, own.1.cpu_port, default.cpu_port),
+            drop_port: pick(own.0.drop_port, own.1.drop_port, default.drop_port),
+            priority_queues: own
+                .0
+                .priority_queues
+                .or(own.1.priority_queues)
+                .unwrap_or(default.priority_queues),
+            mimic_bmv2: self.mimic_bmv2,
+            ..default
+        };
+        if config.cpu_port == config.drop_port {
+            let text = format!(
+                "--cpu-port and --drop-port are both {}; choose two ports",
+                config.cpu_port.0
+            );
+            return Err(exit::usage(text));
+        }
+        let addr = own.0.grpc_server_addr.as_ref().or(own.1.grpc_server_addr.as_ref());
+        let addr = address(addr.map_or("127.0.0.1:9559", String::as_str))?;
+        let profile = if self.mimic_bmv2 { Profile::Bmv2 } else { Profile::Spec };
+        Ok(Settings { addr, config, profile, notes })
+    }
+}
+
+/// The address to listen on, which must be loopback.
+fn address(text: &str) -> anyhow::Result<SocketAddr> {
+    let plain = text.replacen("localhost:", "127.0.0.1:", 1);
+    let addr: SocketAddr = plain.parse().map_err(|_| {
+        exit::usage(format!(
+            "--grpc-server-addr '{text}' is no address; write for example 127.0.0.1:9559"
+        ))
+    })?;
+    if !addr.ip().is_loopback() {
+        return Err(exit::usage(format!(
+            "--grpc-server-addr {text}: without TLS, which is not supported yet, only loopback is served; write 127.0.0.1:{} and reach it from elsewhere with `ssh -L`",
+            addr.port()
+        )));
+    }
+    Ok(addr)
+}
+
+/// Runs the switch until a signal ends it.
+///
+/// # Errors
+/// Wrong flags; a program that does not load; an address that cannot be had.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let settings = args.settings()?;
+    for note in &settings.notes {
+        tracing::warn!("{note}");
+    }
+    let mut server = Server::new(Switch::new(settings.config.clone()), settings.profile);
+    if let Some(program) = &args.program {
+        load(&mut server, program, args.p4info.as_deref())?;
+    }
+    // Ports on interfaces are not built: what a program sends anywhere but to the CPU port is counted and gone.
+    let driver = Driver::start(Arc::new(Mutex::new(server)), Box::new(|_, _| {}))
+        .context("no thread for the switch")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("no runtime for the server")?;
+    runtime.block_on(async {
+        // Before the address is told, so that whoever reads it may already send a signal.
+        let stop = signals()?;
+        let listening = listen(settings.addr, driver.handle().clone()).await?;
+        announce(out, &format!("P4Runtime on {}, device {}", listening.addr(), args.device_id))?;
+        stop.await;
+        anyhow::Ok(())
+    })?;
+    // A client that holds a stream open must not hold up the end.
+    runtime.shutdown_background();
+    drop(driver);
+    Ok(Exit::Done)
+}
+
+/// Tells where the switch listens. That nobody reads it does not matter to the switch.
+fn announce(out: &mut dyn Write, line: &str) -> std::io::Result<()> {
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Resolves at SIGINT or SIGTERM; both are caught from now on.
+fn signals() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Starts the program given on the command line.
+fn load(server: &mut Server<Switch>, program: &Path, p4info: Option<&Path>) -> anyhow::Result<()> {
+    let json = std::fs::read(program)
+        .with_context(|| format!("cannot read the program {}", program.display()))?;
+    let Some(path) = p4info else {
+        tracing::warn!(
+            "without --p4info clients can name nothing in {} until they push a program",
+            program.display()
+        );
+        return server
+            .device_mut()
+            .load_json(Time::ZERO, &json)
+            .with_context(|| format!("cannot run {}", program.display()));
+    };
+    let config = ForwardingPipelineConfig {
+        p4info: Some(read_p4info(path)?.info().clone()),
+        p4_device_config: json.into(),
+        cookie: None,
+    };
+    server.boot(Time::ZERO, config).map_err(|failure| {
+        anyhow::anyhow!(
+            "cannot run {} with {}: {}",
+            program.display(),
+            path.display(),
+            failure.message
+        )
+    })
+}

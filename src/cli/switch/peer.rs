@@ -1,0 +1,143 @@
+//! Flags of simple_switch_grpc that this switch does not have. In: the flags. Out: a note for those that change nothing, a
+//! refusal with what works instead for those whose absence would change an experiment. None is ignored in silence.
+
+use super::super::exit;
+
+/// Flags that scripts for simple_switch_grpc give.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Flags of simple_switch_grpc")]
+pub struct Foreign {
+    /// Port on an interface: not built yet, refused.
+    #[arg(short = 'i', long = "interface", value_name = "PORT@IFACE", hide = true)]
+    pub interface: Vec<String>,
+    /// Packet files of interfaces: refused.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, hide = true)]
+    pub pcap: Option<Option<String>>,
+    /// Packets from files: refused.
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    pub use_files: Option<String>,
+    /// Packets over gRPC: refused.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub dp_grpc_server_addr: Option<String>,
+    /// TLS: refused.
+    #[arg(long, hide = true)]
+    pub grpc_server_ssl: bool,
+    /// TLS: refused.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub grpc_server_cacert: Option<String>,
+    /// TLS: refused.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub grpc_server_cert: Option<String>,
+    /// TLS: refused.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub grpc_server_key: Option<String>,
+    /// TLS: refused.
+    #[arg(long, hide = true)]
+    pub grpc_server_with_client_auth: bool,
+    /// State of a former run: refused.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub restore_state: Option<String>,
+    /// Extern libraries: refused.
+    #[arg(long, value_name = "FILES", hide = true)]
+    pub load_modules: Option<String>,
+    /// Log file: refused.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub log_file: Option<String>,
+    /// Thrift server: noted.
+    #[arg(long, value_name = "PORT", hide = true)]
+    pub thrift_port: Option<u16>,
+    /// nanomsg log: noted.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub nanolog: Option<String>,
+    /// Log on the console: what it does anyway.
+    #[arg(long, hide = true)]
+    pub log_console: bool,
+    /// Log level: noted.
+    #[arg(short = 'L', long, value_name = "LEVEL", hide = true)]
+    pub log_level: Option<String>,
+    /// Flushing of the log file: noted.
+    #[arg(long, hide = true)]
+    pub log_flush: bool,
+    /// Packet bytes in the log: noted.
+    #[arg(long, value_name = "BYTES", hide = true)]
+    pub dump_packet_data: Option<u32>,
+    /// Ports at most: noted.
+    #[arg(long, value_name = "N", hide = true)]
+    pub max_port_count: Option<u32>,
+    /// No change of program at run time: refused.
+    #[arg(long, hide = true)]
+    pub disable_swap: bool,
+}
+
+impl Foreign {
+    /// Notes for flags that may be there, or the refusal of the first that may not.
+    ///
+    /// # Errors
+    /// A flag whose absence would change an experiment.
+    pub fn check(&self) -> anyhow::Result<Vec<String>> {
+        let interface = self.interface.first().map(|text| format!("-i {text}"));
+        let tls = self.grpc_server_ssl
+            || self.grpc_server_with_client_auth
+            || [&self.grpc_server_cacert, &self.grpc_server_cert, &self.grpc_server_key]
+                .iter()
+                .any(|path| path.is_some());
+        let named = |flag: &str, given: bool| given.then(|| flag.to_owned());
+        let refused = [
+            (
+                interface,
+                "ports on interfaces are not supported yet; packets go in and out through the controller (packet-out, packet-in), or use simple_switch_grpc for this switch",
+            ),
+            (
+                named("--pcap", self.pcap.is_some()),
+                "there are no interfaces to record; leave it out",
+            ),
+            (
+                named("--use-files", self.use_files.is_some()),
+                "packets are not read from files; send them as packet-out, or write an STF case",
+            ),
+            (
+                named("--dp-grpc-server-addr", self.dp_grpc_server_addr.is_some()),
+                "packets do not come over gRPC but as packet-out; leave it out",
+            ),
+            (
+                named("--grpc-server-ssl", tls),
+                "TLS is not supported yet; listen on loopback without it",
+            ),
+            (
+                named("--restore-state", self.restore_state.is_some()),
+                "state is not restored from files; let the controller write its entries again",
+            ),
+            (
+                named("--load-modules", self.load_modules.is_some()),
+                "externs from .so files are not loaded; use v1model's externs",
+            ),
+            (
+                named("--log-file", self.log_file.is_some()),
+                "logs go to standard error; redirect it with 2>FILE",
+            ),
+            (
+                named("--disable-swap", self.disable_swap),
+                "a client that is primary may always change the program; leave it out",
+            ),
+        ];
+        for (flag, why) in refused {
+            if let Some(flag) = flag {
+                return Err(exit::usage(format!("{flag}: {why}")));
+            }
+        }
+        let noted = [
+            (
+                "--thrift-port",
+                self.thrift_port.is_some(),
+                "there is no Thrift server; use P4Runtime",
+            ),
+            ("--nanolog", self.nanolog.is_some(), "there is no nanomsg log; see --log"),
+            ("--log-level", self.log_level.is_some(), "use --log info or RINGPATH_LOG"),
+            ("--log-flush", self.log_flush, "logs are not buffered"),
+            ("--dump-packet-data", self.dump_packet_data.is_some(), "packets are not logged"),
+            ("--max-port-count", self.max_port_count.is_some(), "ports 0 to 511 always exist"),
+        ];
+        let noted = noted.into_iter().filter(|(_, given, _)| *given);
+        Ok(noted.map(|(flag, _, why)| format!("{flag} does nothing: {why}")).collect())
+    }
+}

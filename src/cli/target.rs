@@ -1,0 +1,242 @@
+//! The switch that a command looks into: flags, connection, reads.
+//!
+//! In: flags. Out: P4Info and entities, or an error that says what was asked, of whom, why it failed and what to do. Reads
+//! never open a stream and never send an election id, so that they disturb no controller.
+
+use super::exit;
+use crate::p4runtime::client::{Client, Limits};
+use crate::p4runtime::p4info::Index;
+use crate::p4runtime::proto::p4::v1::entity::Entity as Kinds;
+use crate::p4runtime::proto::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
+use crate::p4runtime::proto::p4::v1::{
+    CapabilitiesRequest, Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest,
+    ReadRequest,
+};
+use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc};
+use crate::time::Span;
+use anyhow::Context as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Which switch, and how to reach it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Switch")]
+pub struct Target {
+    /// Address of the switch's P4Runtime server.
+    #[arg(
+        long,
+        alias = "grpc-addr",
+        value_name = "HOST:PORT",
+        env = "RINGPATH_ADDRESS",
+        default_value = "127.0.0.1:9559"
+    )]
+    pub address: String,
+    /// Device id that the server expects.
+    #[arg(long, value_name = "N", env = "RINGPATH_DEVICE_ID", default_value_t = 0)]
+    pub device_id: u64,
+    /// P4Info of the program (p4c's text form); fetched from the switch if not given.
+    #[arg(long, value_name = "FILE")]
+    pub p4info: Option<PathBuf>,
+    /// Longest wait for an answer, such as 500ms.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub timeout: Span,
+}
+
+/// A request that a switch did not fulfil.
+#[derive(Debug, Error)]
+#[error("{what} at {address} (device {device}) failed: {failure}{}", advice(*code, what, *from_file))]
+struct Refused {
+    what: String,
+    address: String,
+    device: u64,
+    code: Code,
+    /// P4Info came from a file, which may be of another program.
+    from_file: bool,
+    failure: Failure,
+}
+
+/// What to do about a failure, by its code.
+fn advice(code: Code, what: &str, from_file: bool) -> &'static str {
+    match code {
+        Code::InvalidArgument | Code::NotFound if from_file => {
+            "; is --p4info of the program that the switch runs?"
+        }
+        Code::Unimplemented if what.contains("register") => {
+            "; BMv2 has no registers over P4Runtime: use its simple_switch_CLI (register_read), or counters"
+        }
+        Code::Unimplemented => "; this switch does not offer it",
+        Code::FailedPrecondition => {
+            "; the switch has no program (BMv2 says so of a wrong --device-id too): let a controller push one, or start `ringpath switch PROGRAM.json --p4info FILE`"
+        }
+        Code::NotFound => "; see --device-id",
+        Code::PermissionDenied | Code::Unauthenticated => "; the server wants to know who asks",
+        Code::DeadlineExceeded | Code::Cancelled => {
+            "; is it a P4Runtime server? Raise --timeout if it is slow"
+        }
+        Code::Unavailable | Code::Internal | Code::Unknown => {
+            "; does a P4Runtime server listen there?"
+        }
+        _ => "",
+    }
+}
+
+/// An open connection.
+pub struct Session {
+    runtime: tokio::runtime::Runtime,
+    client: Client,
+    target: Target,
+}
+
+impl Target {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Nobody listens there, or the address is none.
+    pub fn connect(&self) -> anyhow::Result<Session> {
+        if self.address.starts_with("https://") {
+            let text = format!("--address {}: TLS is not supported yet; use http", self.address);
+            return Err(exit::usage(text));
+        }
+        let url = match self.address.starts_with("http://") {
+            true => self.address.clone(),
+            false => format!("http://{}", self.address),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("no runtime for the connection")?;
+        let limits = Limits { connect: self.wait(), ..Limits::default() };
+        let client = runtime.block_on(Client::connect(&url, limits))?;
+        Ok(Session { runtime, client, target: self.clone() })
+    }
+
+    fn wait(&self) -> Duration {
+        Duration::from_nanos(self.timeout.0)
+    }
+
+    /// P4Info alone: from the file if one is given, else from the switch.
+    ///
+    /// # Errors
+    /// The file or the switch's answer is no P4Info.
+    pub fn index(&self) -> anyhow::Result<Index> {
+        match &self.p4info {
+            Some(path) => read_p4info(path),
+            None => self.connect()?.index(),
+        }
+    }
+
+    /// Connection and P4Info.
+    ///
+    /// # Errors
+    /// As `connect` and `index`.
+    pub fn open(&self) -> anyhow::Result<(Session, Index)> {
+        // A bad file is told before the network is touched.
+        let index = self.p4info.as_deref().map(read_p4info).transpose()?;
+        let session = self.connect()?;
+        let index = match index {
+            Some(index) => index,
+            None => session.index()?,
+        };
+        Ok((session, index))
+    }
+}
+
+/// Reads a P4Info file.
+///
+/// # Errors
+/// It cannot be read, or is no P4Info; with line and column.
+pub fn read_p4info(path: &Path) -> anyhow::Result<Index> {
+    let bytes =
+        std::fs::read(path).with_context(|| format!("cannot read --p4info {}", path.display()))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        anyhow::anyhow!("{}: not text; give p4c's text form (*.p4info.txtpb)", path.display())
+    })?;
+    Index::from_text(&text).with_context(|| format!("{} is no usable P4Info", path.display()))
+}
+
+impl Session {
+    fn call(&self, what: &str, rpc: Rpc) -> anyhow::Result<Reply> {
+        let reply = self.runtime.block_on(self.client.call(rpc, Some(self.target.wait())));
+        reply.map_err(|failure| {
+            // The details say more than the UNKNOWN that a Read with failed patterns carries.
+            let detail = failure.updates.iter().find(|error| error.canonical_code != 0);
+            let code = detail.map_or(failure.code, |error| Code::from_number(error.canonical_code));
+            Refused {
+                what: what.to_owned(),
+                address: self.target.address.clone(),
+                device: self.target.device_id,
+                code,
+                from_file: self.target.p4info.is_some(),
+                failure,
+            }
+            .into()
+        })
+    }
+
+    /// Program and cookie, without the device's part.
+    ///
+    /// # Errors
+    /// The switch refuses, or has no program.
+    pub fn pipeline(&self) -> anyhow::Result<ForwardingPipelineConfig> {
+        let request = GetForwardingPipelineConfigRequest {
+            device_id: self.target.device_id,
+            response_type: ResponseType::P4infoAndCookie.into(),
+        };
+        let what = "getting the program";
+        match self.call(what, Rpc::GetPipeline(request))? {
+            Reply::GetPipeline(reply) => Ok(reply.config.unwrap_or_default()),
+            _ => anyhow::bail!("{what}: the answer is of another call"),
+        }
+    }
+
+    /// P4Info of the program that runs.
+    ///
+    /// # Errors
+    /// As `pipeline`, or its P4Info contradicts itself.
+    pub fn index(&self) -> anyhow::Result<Index> {
+        let (address, device) = (&self.target.address, self.target.device_id);
+        let info = self.pipeline()?.p4info.with_context(|| {
+            format!(
+                "{address} (device {device}) answers, but has no P4Info to give: no program is loaded, or its server does not keep it; push a program or give --p4info FILE"
+            )
+        })?;
+        Index::new(info).with_context(|| {
+            format!("the P4Info that {address} gave is not usable; give --p4info FILE")
+        })
+    }
+
+    /// Version of the protocol that the server speaks; `None` if it does not say.
+    #[must_use]
+    pub fn version(&self) -> Option<String> {
+        let request = CapabilitiesRequest { device_id: 0 };
+        match self.call("asking for its version", Rpc::Capabilities(request)) {
+            Ok(Reply::Capabilities(reply)) => Some(reply.p4runtime_api_version),
+            _ => None,
+        }
+    }
+
+    /// Reads one pattern. `what` completes the error: "reading table 't'".
+    ///
+    /// # Errors
+    /// The switch refuses.
+    pub fn read(&self, what: &str, pattern: Kinds) -> anyhow::Result<Vec<Entity>> {
+        self.read_all(what, vec![pattern])
+    }
+
+    /// Reads several patterns in one request.
+    ///
+    /// # Errors
+    /// The switch refuses.
+    pub fn read_all(&self, what: &str, patterns: Vec<Kinds>) -> anyhow::Result<Vec<Entity>> {
+        let request = ReadRequest {
+            device_id: self.target.device_id,
+            entities: patterns.into_iter().map(|kind| Entity { entity: Some(kind) }).collect(),
+            ..ReadRequest::default()
+        };
+        match self.call(what, Rpc::Read(request))? {
+            Reply::Read(entities) => Ok(entities),
+            _ => anyhow::bail!("{what}: the answer is of another call"),
+        }
+    }
+}

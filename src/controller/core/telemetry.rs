@@ -254,6 +254,7 @@ impl Core {
     /// The samples of a closed interval are all in or given up. Called exactly once per interval, in order of numbers;
     /// [`Core::telemetry`] holds the windows.
     fn observed(&mut self, interval: u32) {
+        self.judge(interval);
         if self.config.telemetry.report {
             let totals = self.collector.telemetry.totals();
             let (samples, missing) = self.collector.before;

@@ -378,7 +378,9 @@ impl<W: Wire> World<W> {
                 return Err(WorldError::JobRefused { job, reason: reason.clone() });
             }
             Notice::Installed { generation } => self.installed(now, *generation),
-            Notice::Planned { .. } => self.set_host_classes(),
+            Notice::Planned { .. }
+            | Notice::StragglerRaised { .. }
+            | Notice::ReactionUndone { .. } => self.set_host_classes(),
             Notice::FlipForced { .. } => self.counts.forced += 1,
             Notice::Regrouped { .. } => self.regroup(now, &notice)?,
             Notice::JobStopped { job, .. } => self.stopped(now, *job),

@@ -133,6 +133,10 @@ fn told(names: &Names<'_>, notice: &Notice) -> Option<Told> {
         | Notice::Read { .. }
         | Notice::Synced { .. }
         | Notice::LabelRemoved { .. } => return None,
+        // Nobody need look at it: everything stays where it is.
+        Notice::Planned { generation, changed: 0, .. } if *generation > 1 => {
+            (Kind::Other, format!("plan {generation} changes nothing"), String::new())
+        }
         Notice::Planned { generation, policy, flows, changed, unroutable } => {
             let without = match unroutable {
                 0 => String::new(),
@@ -311,5 +315,11 @@ mod tests {
             (Kind::Other, "conflict", "leaf2, key acl 3")
         );
         assert_eq!(told(&names, &Notice::Synced { switch: SwitchId(0) }), None);
+        let plan = |generation, changed| {
+            let policy = "joint".to_owned();
+            let notice = Notice::Planned { generation, policy, flows: 5, changed, unroutable: 0 };
+            told(&names, &notice).unwrap().0
+        };
+        assert_eq!((plan(2, 0), plan(2, 1), plan(1, 0)), (Kind::Other, Kind::Plan, Kind::Plan));
     }
 }

@@ -120,6 +120,12 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
 }
 
+/// A number on the command line, refused in words; for clap's `value_parser`.
+fn number(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("'{text}' is no number from 0 to {}; write for example 1", u64::MAX))
+}
+
 fn init_logs(filter: &str) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_new(filter).map_err(|error| {
         exit::usage(format!("--log '{filter}': {error}; write for example 'info'"))

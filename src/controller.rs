@@ -12,5 +12,7 @@ pub mod record;
 pub mod rollout;
 pub mod store;
 
-pub use config::{Artifacts, Config, Limits, Planning, SharedPolicy};
+pub use config::{
+    Artifacts, Config, Limits, Planning, SharedPolicy, TelemetryConfig, TelemetryWay,
+};
 pub use messages::{Event, Input, Output, RequestId, StreamNo, TimerKey};

@@ -27,6 +27,7 @@ pub mod report;
 pub mod sim;
 pub mod solver;
 pub mod switch;
+pub mod telemetry;
 pub mod time;
 pub mod topology;
 pub mod units;

@@ -10,7 +10,7 @@
 //! what is wanted and what is there. Must not know jobs, sessions, sockets. P4 names occur here and in `p4/` only:
 //! one file per table, each with its key, its action and the verbs `resolve`, `to_entry`, `from_entry`.
 //!
-//! Registers and readout replies become samples in a later part of this module; nothing here depends on them.
+//! Registers and readout replies become samples in `telemetry`; nothing else here depends on them.
 
 pub mod arp;
 pub mod classify;
@@ -26,6 +26,7 @@ pub mod route;
 pub mod schema;
 pub mod slots;
 pub mod switch_config;
+pub mod telemetry;
 pub mod traffic_class;
 
 #[cfg(test)]
@@ -62,6 +63,10 @@ pub struct Program {
     pub switch_config: switch_config::Table,
     /// The register with the flip in force per source slot; absent on targets that keep it elsewhere.
     flip_register: Option<u32>,
+    /// Readout packets.
+    pub readout: telemetry::Readout,
+    /// Telemetry registers; absent on targets that have no such names.
+    pub cells: Option<telemetry::Registers>,
 }
 
 impl Program {
@@ -80,6 +85,8 @@ impl Program {
             arp: arp::Table::resolve(index)?,
             switch_config: switch_config::Table::resolve(index)?,
             flip_register: index.register("source_flip").ok().map(|register| register.names.id),
+            readout: telemetry::Readout::resolve(index)?,
+            cells: telemetry::Registers::resolve(index).ok(),
         })
     }
 

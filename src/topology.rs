@@ -111,13 +111,15 @@ pub enum TopologyError {
         mac: String,
     },
     /// A cable names a node that does not exist.
-    #[error("a cable names the node '{name}', which does not exist")]
+    #[error(
+        "a cable names the node '{name}', which does not exist; declare it or correct the cable"
+    )]
     UnknownNode {
         /// The name.
         name: String,
     },
     /// A cable joins a node to itself.
-    #[error("a cable joins '{name}' to itself")]
+    #[error("a cable joins '{name}' to itself; correct one of its ends or remove it")]
     SelfLoop {
         /// The node.
         name: String,
@@ -133,7 +135,7 @@ pub enum TopologyError {
         cables: usize,
     },
     /// A cable between two hosts.
-    #[error("a cable joins the hosts '{a}' and '{b}'; hosts connect to switches only")]
+    #[error("a cable joins the hosts '{a}' and '{b}'; connect each to a switch instead")]
     HostToHost {
         /// One end.
         a: String,
@@ -151,7 +153,7 @@ pub enum TopologyError {
         max: u16,
     },
     /// A port used twice.
-    #[error("port {port} of '{name}' is used by two cables")]
+    #[error("port {port} of '{name}' is used by two cables; give each a port of its own")]
     PortInUse {
         /// The node.
         name: String,
@@ -159,7 +161,9 @@ pub enum TopologyError {
         port: PortNo,
     },
     /// A node with more ports than a 9-bit port number can name next to the CPU and drop ports.
-    #[error("'{name}' would need {ports} ports; a switch has at most {max}")]
+    #[error(
+        "'{name}' would need {ports} ports; a switch has at most {max}, spread its cables over more switches"
+    )]
     TooManyPorts {
         /// The node.
         name: String,

@@ -7,8 +7,8 @@ mod timeline;
 mod trace;
 
 use super::{Exit, Format, exit};
-use crate::controller::{Artifacts, Planning, SharedPolicy};
-use crate::report::demo::{Dropped, Limit, Packets, Report, Restart, Row};
+use crate::controller::{Artifacts, Planning, SharedPolicy, TelemetryConfig, TelemetryWay};
+use crate::report::demo::{Dropped, Limit, Packets, Report, Restart, Row, Telemetry};
 use crate::report::html::{About, page};
 use crate::report::timeline as timelines;
 use crate::report::trace::PolicyTrace;
@@ -16,6 +16,7 @@ use crate::sim::run::{self as simulated, Options, RunResult, RunSpec, contention
 use crate::sim::trace::Recording;
 use crate::sim::wire::WireKind;
 use crate::solver::{Objective, policy};
+use crate::time::Span;
 use crate::workload::scenario::{Scenario, default_scenario, read};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -45,6 +46,12 @@ pub struct Args {
     /// How the controller reaches the switches.
     #[arg(long, value_enum, default_value_t = Reach::Grpc)]
     pub wire: Reach,
+    /// How the controller reads the switches' registers while jobs run (docs/telemetry.md).
+    #[arg(long, value_enum, default_value_t = Reading::Auto)]
+    pub telemetry: Reading,
+    /// How often it reads them, for example `100ms`.
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub telemetry_interval: Span,
     /// How the result is printed.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
@@ -78,6 +85,30 @@ pub enum Reach {
     Grpc,
     /// The same servers called in process.
     Direct,
+}
+
+/// Ways of reading registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Reading {
+    /// By RegisterEntry where a switch offers it, by readout packets elsewhere.
+    Auto,
+    /// By packets to and from the CPU port.
+    Readout,
+    /// By RegisterEntry only.
+    Register,
+    /// Not at all.
+    Off,
+}
+
+impl From<Reading> for TelemetryWay {
+    fn from(reading: Reading) -> Self {
+        match reading {
+            Reading::Auto => Self::Auto,
+            Reading::Readout => Self::Readout,
+            Reading::Register => Self::Register,
+            Reading::Off => Self::Off,
+        }
+    }
 }
 
 impl From<Goal> for Objective {
@@ -115,6 +146,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let artifacts = artifacts()?;
     let shared: Vec<SharedPolicy> =
         policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
+    let telemetry = TelemetryConfig {
+        way: args.telemetry.into(),
+        interval: args.telemetry_interval,
+        ..TelemetryConfig::default()
+    };
     let spec = |policy| RunSpec {
         scenario: &scenario,
         policies: &shared,
@@ -127,7 +163,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         planning: planning(args.objective, &scenario),
         // A departure only frees capacity, and a plan made anew for the rest moves flows in the middle of their steps
         // without knowing how far the remaining jobs are (docs/scheduling, "When plans are made").
-        options: Options::default(),
+        options: Options { telemetry, ..Options::default() },
     };
     let progress = progress(names.len());
     let results: Vec<anyhow::Result<(RunResult, Recording)>> = names
@@ -358,6 +394,14 @@ fn row(result: &RunResult) -> Row {
         forced_flips: result.forced_flips,
         switch_passes: result.switch_passes,
         entries_written: result.entries_written,
+        telemetry: Telemetry {
+            way: result.telemetry.way.clone(),
+            intervals: result.telemetry.intervals,
+            samples: result.telemetry.totals.samples,
+            missing: result.telemetry.totals.missing,
+            dropped: dropped(result),
+            bytes_seen: result.telemetry.totals.bytes_seen,
+        },
         stragglers: Vec::new(),
         restarts: result.restarts.iter().map(restart).collect(),
     }
@@ -370,4 +414,10 @@ fn restart(change: &simulated::Restart) -> Restart {
         iterations_lost: change.iterations_lost,
         duration_ms: change.duration_ms,
     }
+}
+
+/// Counts of samples that were not believed, by the names of their reasons.
+fn dropped(result: &RunResult) -> BTreeMap<String, u64> {
+    let reasons = result.telemetry.totals.dropped.iter();
+    reasons.map(|(reason, count)| (reason.to_string(), *count)).collect()
 }

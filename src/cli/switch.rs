@@ -24,7 +24,29 @@ mod peer;
 pub use peer::Foreign;
 
 /// Largest port number: v1model's ports have 9 bits.
-const PORT_MAX: i64 = 511;
+const PORT_MAX: u16 = 511;
+
+/// A number between two others.
+fn within<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
+    text: &str,
+    low: T,
+    high: T,
+) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| (&low..=&high).contains(&number));
+    number.ok_or_else(|| format!("it must be a number between {low} and {high}"))
+}
+
+fn cpu_port(text: &str) -> Result<u16, String> {
+    within(text, 1, PORT_MAX)
+}
+
+fn drop_port(text: &str) -> Result<u16, String> {
+    within(text, 0, PORT_MAX)
+}
+
+fn queues(text: &str) -> Result<u8, String> {
+    within(text, 1, MAX_QUEUES)
+}
 
 /// Arguments of `ringpath switch`. What simple_switch_grpc wants behind `--` is taken before it as well.
 #[derive(Clone, Debug, clap::Args)]
@@ -43,7 +65,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "program")]
     pub no_p4: bool,
     /// Id that P4Runtime requests must carry.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::number)]
     pub device_id: u64,
     /// Answer as BMv2's server does where it differs from the P4Runtime specification.
     #[arg(long)]
@@ -67,13 +89,13 @@ pub struct Own {
     #[arg(long, value_name = "IP:PORT")]
     pub grpc_server_addr: Option<String>,
     /// Packets sent to this port go to the controller. Default 510.
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..=PORT_MAX))]
+    #[arg(long, value_name = "PORT", value_parser = cpu_port)]
     pub cpu_port: Option<u16>,
     /// Packets sent to this port are dropped. Default 511.
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(0..=PORT_MAX))]
+    #[arg(long, value_name = "PORT", value_parser = drop_port)]
     pub drop_port: Option<u16>,
     /// Strict-priority queues per port, the highest number first. Default 1.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_QUEUES)))]
+    #[arg(long, value_name = "N", value_parser = queues)]
     pub priority_queues: Option<u8>,
 }
 

@@ -33,7 +33,7 @@ pub struct Target {
     )]
     pub address: String,
     /// Device id that the server expects.
-    #[arg(long, value_name = "N", env = "RINGPATH_DEVICE_ID", default_value_t = 0)]
+    #[arg(long, value_name = "N", env = "RINGPATH_DEVICE_ID", default_value_t = 0, value_parser = super::number)]
     pub device_id: u64,
     /// P4Info of the program (p4c's text form); fetched from the switch if not given.
     #[arg(long, value_name = "FILE")]

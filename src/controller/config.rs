@@ -118,6 +118,51 @@ impl Default for Limits {
     }
 }
 
+/// How the controller reads registers (docs/telemetry.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TelemetryWay {
+    /// By RegisterEntry where a switch offers it, by readout packets elsewhere.
+    #[default]
+    Auto,
+    /// By packets to and from the CPU port.
+    Readout,
+    /// By RegisterEntry only.
+    Register,
+    /// Not at all.
+    Off,
+}
+
+/// What the controller reads of the fabric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TelemetryConfig {
+    /// How.
+    pub way: TelemetryWay,
+    /// Length of an interval.
+    pub interval: Span,
+    /// Slots read per second and switch, at most; where that is too little, the interval gets longer.
+    pub rate_cap: u32,
+    /// Link rates and bytes at the switches are smaller than those of the topology by this factor: the σ of the packet
+    /// simulation, 1 in reality. Windows report full-size bytes.
+    pub scale: f64,
+    /// Tell an event per interval.
+    pub report: bool,
+}
+
+impl Default for TelemetryConfig {
+    /// 100 ms, as often as a person could follow and slow enough for thousands of flows; 2,000 reads per second are half of
+    /// what BMv2 answers one at a time.
+    fn default() -> Self {
+        Self {
+            way: TelemetryWay::Auto,
+            interval: Span::from_millis(100),
+            rate_cap: 2_000,
+            scale: 1.0,
+            report: false,
+        }
+    }
+}
+
 /// What a core is made with.
 pub struct Config {
     /// The cabling; fixed for the life of the core.
@@ -146,4 +191,6 @@ pub struct Config {
     pub takeover: bool,
     /// Time-outs and bounds.
     pub limits: Limits,
+    /// What is read of the fabric.
+    pub telemetry: TelemetryConfig,
 }

@@ -43,6 +43,7 @@ mod planning;
 mod retire;
 mod session;
 mod switch;
+mod telemetry;
 mod writes;
 
 #[cfg(test)]
@@ -81,6 +82,20 @@ pub enum CoreError {
     /// Too many labels.
     #[error(transparent)]
     Labels(#[from] LabelError),
+    /// A telemetry interval in which cells wrap, or too short to be read.
+    #[error(
+        "a telemetry interval of {given} is out of range: with ports of {rate} give --telemetry-interval from {least} to {most}, above which 32-bit byte counts can wrap"
+    )]
+    TelemetryInterval {
+        /// The interval.
+        given: Span,
+        /// The shortest.
+        least: Span,
+        /// The longest.
+        most: Span,
+        /// The fastest port.
+        rate: crate::units::BitRate,
+    },
 }
 
 /// What the entries of all switches depend on, and what failures change.
@@ -134,6 +149,8 @@ pub struct Core {
     next_event: u64,
     /// Events of this step, to be stored with the next batch.
     logged: Vec<(u64, Event)>,
+    /// What is read of the fabric; never stored.
+    collector: telemetry::Collector,
 }
 
 /// The entries' view of the core's state; a function of its parts, so that switches can be changed meanwhile.
@@ -153,7 +170,10 @@ impl Core {
     ///
     /// # Errors
     /// [`CoreError`] when the configuration contradicts itself.
-    pub fn new(config: Config) -> Result<Self, CoreError> {
+    pub fn new(mut config: Config) -> Result<Self, CoreError> {
+        let collector = telemetry::Collector::new(&config.topology, &config.telemetry)?;
+        config.slots.quarantine =
+            config.slots.quarantine.max(Span(config.telemetry.interval.0.saturating_mul(2)));
         let switches = config.topology.switch_count();
         if config.device_ids.len() != switches {
             return Err(CoreError::DeviceIds { given: config.device_ids.len(), switches });
@@ -207,6 +227,7 @@ impl Core {
             next_request: 0,
             next_event: 0,
             logged: Vec::new(),
+            collector,
             config,
         })
     }
@@ -223,6 +244,7 @@ impl Core {
         }
         if self.booted {
             self.watch_labels();
+            self.watch_telemetry();
             self.announce();
         }
         self.flush();
@@ -292,6 +314,8 @@ impl Core {
                 self.labels_timer = false;
                 self.poll_labels();
             }
+            TimerKey::Telemetry => self.next_interval(),
+            TimerKey::Readout(switch) => self.reads_expired(switch),
         }
     }
 
@@ -310,6 +334,7 @@ impl Core {
         // the candidate paths, which `rebuild_fabric` sees to.
         self.dirty.extend([Key::Epoch, Key::Labels]);
         self.index_legs();
+        self.resume_telemetry();
         self.rebuild_fabric();
         // The stored target stands; only a job that was accepted and never planned wants another.
         self.replan = self.flows.keys().any(|flow| !self.goals.contains_key(flow));

@@ -206,6 +206,10 @@ pub enum TimerKey {
     Flips,
     /// Look whether retired labels may be removed.
     Labels,
+    /// The telemetry interval ends.
+    Telemetry,
+    /// Readouts of a switch may have been lost.
+    Readout(SwitchId),
 }
 
 /// Something worth telling.
@@ -371,6 +375,24 @@ pub enum Event {
     LabelRemoved {
         /// The number.
         label: u16,
+    },
+    /// The telemetry interval changed: so many slots of one leaf cannot be read more often under the rate cap.
+    TelemetryInterval {
+        /// Its new length.
+        interval: Span,
+        /// Slots of the leaf with the most.
+        slots: usize,
+        /// Reads per second and switch.
+        rate_cap: u32,
+    },
+    /// The samples of a closed interval are all in or given up; told only when the configuration asks for it.
+    Telemetry {
+        /// The interval.
+        interval: u32,
+        /// Flows read.
+        flows: u64,
+        /// Those of which there is no sample.
+        missing: u64,
     },
     /// A leaf has no free slot; a flow is not tracked.
     Untracked {

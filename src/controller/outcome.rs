@@ -83,6 +83,15 @@ pub fn call(failure: &Failure, updates: usize) -> CallVerdict {
     }
 }
 
+/// Whether a Read was refused because the target does not offer what it asks for: BMv2's server fails the whole call with
+/// UNIMPLEMENTED, one that follows the specification (13.3) says so for each pattern.
+#[must_use]
+pub fn not_offered(failure: &Failure) -> bool {
+    let code = Code::Unimplemented;
+    let each = failure.updates.iter().all(|update| update.canonical_code == code.number());
+    failure.code == code || (!failure.updates.is_empty() && each)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

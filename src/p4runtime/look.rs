@@ -116,7 +116,7 @@ pub enum ValueError {
     )]
     NoValue(String),
     /// A digit that the base does not have.
-    #[error("'{text}': '{digit}' is no {base} digit")]
+    #[error("'{text}': '{digit}' is no {base} digit; write for example 31, 0x1f or 0b11111")]
     Digit {
         /// As written.
         text: String,
@@ -132,7 +132,9 @@ pub enum ValueError {
     #[error("'{0}' is longer than decimal numbers may be (128 bits); write it as 0x...")]
     LongDecimal(String),
     /// Something with the dots or colons of an address that is none.
-    #[error("'{text}' is no {kind} address")]
+    #[error(
+        "'{text}' is no {kind} address; write for example 10.0.0.1, 2001:db8::1 or 02:00:00:00:00:01"
+    )]
     Address {
         /// As written.
         text: String,
@@ -140,7 +142,7 @@ pub enum ValueError {
         kind: &'static str,
     },
     /// More bits than the field has.
-    #[error("'{text}' needs {bits} bits and the field has {width}")]
+    #[error("'{text}' needs {bits} bits and the field has {width}; write a smaller value")]
     TooWide {
         /// As written.
         text: String,

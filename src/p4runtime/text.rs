@@ -49,7 +49,7 @@ pub struct TextError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum What {
     /// A character that starts nothing.
-    #[error("unexpected character {0:?}")]
+    #[error("unexpected character {0:?}; use quotes around text")]
     Character(char),
     /// A string without its closing quote on the same line.
     #[error("string is not closed; end it with {0}")]
@@ -121,7 +121,7 @@ pub enum What {
     #[error("field '{0}' must be valid UTF-8; only fields of type bytes may hold other bytes")]
     NotUtf8(String),
     /// A message type that nobody has heard of.
-    #[error("message type '{0}' is not part of P4Runtime")]
+    #[error("message type '{0}' is not part of P4Runtime; give one such as p4.v1.TableEntry")]
     UnknownMessage(String),
     /// Too many open braces.
     #[error("messages are nested more than {DEPTH_MAX} deep")]

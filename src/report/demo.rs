@@ -58,10 +58,29 @@ pub struct Row {
     pub switch_passes: u64,
     /// Entries written over P4Runtime (inserts, modifications and deletions that a switch accepted).
     pub entries_written: u64,
+    /// What the controller read of the fabric meanwhile.
+    pub telemetry: Telemetry,
     /// Flows that fell behind and what was done about them, in order of time; empty where nothing looked for them.
     pub stragglers: Vec<Straggler>,
     /// Jobs that had to start again from an earlier step, in order of time.
     pub restarts: Vec<Restart>,
+}
+
+/// What the controller read of the fabric (docs/telemetry.md).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Telemetry {
+    /// `readout`, `register`, `mixed` or `off`.
+    pub way: String,
+    /// Closed intervals, complete or not.
+    pub intervals: u64,
+    /// Intervals of flows that were read and believed.
+    pub samples: u64,
+    /// Intervals of flows without a sample.
+    pub missing: u64,
+    /// Samples that were not believed, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// IPv4 bytes of all samples, at full size.
+    pub bytes_seen: u64,
 }
 
 /// One flow that was found to hold its ring up.
@@ -235,6 +254,7 @@ mod tests {
             forced_flips: 0,
             switch_passes: 0,
             entries_written: 1,
+            telemetry: Telemetry::default(),
             stragglers: Vec::new(),
             restarts: Vec::new(),
         }

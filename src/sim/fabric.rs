@@ -42,6 +42,8 @@ pub struct FabricSpec {
     pub queue_packets: u32,
     /// Draws the clocks.
     pub seed: u64,
+    /// Answer where PI and BMv2 differ from the specification as they do.
+    pub mimic_bmv2: bool,
 }
 
 /// P4Runtime device id of a switch: small, not 0, and unlike its index, so that mixing them up fails.
@@ -67,6 +69,7 @@ pub fn switch_config(spec: &FabricSpec, switch: SwitchId) -> Config {
         drop_port: DROP_PORT,
         priority_queues: spec.queues,
         queue_packets: spec.queue_packets,
+        mimic_bmv2: spec.mimic_bmv2,
         clock: Clock { offset_ns, skew_ppm },
         ..Config::default()
     }

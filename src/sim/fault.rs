@@ -58,6 +58,15 @@ pub enum Fault {
         /// For how long.
         lasts: Span,
     },
+    /// Some packets of a switch to the controller are lost, others come twice.
+    PacketIns {
+        /// The switch.
+        switch: SwitchId,
+        /// Lost, of a thousand.
+        lost: u32,
+        /// Delivered twice, of a thousand.
+        twice: u32,
+    },
 }
 
 /// What happens to a call.
@@ -82,6 +91,7 @@ pub struct Faults {
     list: Vec<Fault>,
     calls: Vec<u32>,
     writes: Vec<u32>,
+    packets: Vec<u64>,
 }
 
 /// Codes that a switch may give an update although nothing is wrong with it: the unclear ones of the outcome table.
@@ -92,7 +102,7 @@ impl Faults {
     /// Exactly these faults.
     #[must_use]
     pub fn new(list: Vec<Fault>) -> Self {
-        Self { list, calls: Vec::new(), writes: Vec::new() }
+        Self { list, ..Self::default() }
     }
 
     /// The faults.
@@ -131,6 +141,28 @@ impl Faults {
             }
         }
         Fate::Normal
+    }
+
+    /// How often the next packet of a switch reaches the controller: not, once, or twice.
+    pub fn on_packet_in(&mut self, switch: SwitchId) -> usize {
+        for fault in &self.list {
+            let Fault::PacketIns { switch: at, lost, twice } = *fault else { continue };
+            if at != switch {
+                continue;
+            }
+            if self.packets.len() <= switch.index() {
+                self.packets.resize(switch.index() + 1, 0);
+            }
+            let number = &mut self.packets[switch.index()];
+            *number += 1;
+            let drawn = stream(*number, "packet-ins", u64::from(switch.0)).random_range(0..1000);
+            return match drawn {
+                drawn if drawn < lost => 0,
+                drawn if drawn < lost + twice => 2,
+                _ => 1,
+            };
+        }
+        1
     }
 }
 

@@ -10,7 +10,7 @@ mod record;
 
 pub use alone::contention_free;
 pub use assemble::{Assembly, Options, assemble};
-pub use measure::{Dropped, Packets, Restart, RunResult};
+pub use measure::{Dropped, Packets, Restart, RunResult, Telemetry};
 
 use crate::controller::core::CoreError;
 use crate::controller::{Artifacts, Planning, SharedPolicy};

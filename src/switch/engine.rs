@@ -142,6 +142,18 @@ impl Switch {
         (self.slots.len() - self.free.len()) as u64
     }
 
+    /// A cell of a register, by the register's name or the last part of it, to look at from outside; `None` if there is no
+    /// such cell, or one wider than 64 bits.
+    #[must_use]
+    pub fn register(&self, name: &str, index: usize) -> Option<u64> {
+        let memory = &self.loaded.as_ref()?.control.memory;
+        let named = |full: &str| full == name || full.rsplit('.').next() == Some(name);
+        let registers = &memory.program().registers;
+        let at = registers.iter().position(|register| named(&register.name))?;
+        let narrow = registers[at].limbs() == 1;
+        memory.registers[at].get(index).copied().filter(|_| narrow)
+    }
+
     /// What it counted.
     #[must_use]
     pub fn stats(&self) -> &Stats {

@@ -11,6 +11,7 @@
 pub mod info;
 pub mod parse;
 pub mod run;
+mod values;
 
 pub use parse::{Command, Line, parse};
 pub use run::{Report, run};

@@ -120,7 +120,7 @@ pub enum ImportProblem {
         max: usize,
     },
     /// Not JSON.
-    #[error("not valid JSON: {message}")]
+    #[error("not valid JSON: {message}; correct it, or is this the right file?")]
     Json {
         /// What the parser says.
         message: String,
@@ -134,7 +134,7 @@ pub enum ImportProblem {
         wanted: &'static str,
     },
     /// A key that has to be there.
-    #[error("{element} has no key '{key}'; a topology.json has hosts, switches and links")]
+    #[error("{element} has no key '{key}'; add it: a topology.json has hosts, switches and links")]
     MissingKey {
         /// Which element.
         element: String,

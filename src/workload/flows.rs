@@ -51,7 +51,7 @@ pub enum FlowError {
     },
     /// One host twice in a ring.
     #[error(
-        "job '{job}' names host '{host}' twice; a host is one rank (its GPUs reduce inside it first)"
+        "job '{job}' names host '{host}' twice; remove one (a host is one rank: its GPUs reduce inside it first)"
     )]
     HostTwice {
         /// The job.

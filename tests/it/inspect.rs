@@ -32,6 +32,21 @@ pub fn ringpath() -> Command {
     command
 }
 
+/// What a command prints until it ends; one that does not end is killed, and then has no exit code.
+pub fn output(command: &mut Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id().to_string();
+    let (done, waiting) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(child.wait_with_output()));
+    match waiting.recv_timeout(WATCHDOG) {
+        Ok(output) => output.unwrap(),
+        Err(_) => {
+            assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+            waiting.recv().unwrap().unwrap()
+        }
+    }
+}
+
 /// A switch that was started by hand; killed when dropped.
 pub struct Switch {
     child: Child,
@@ -64,7 +79,7 @@ impl Switch {
     pub fn run(&self, args: &[&str]) -> Output {
         let mut command = ringpath();
         command.args(args).args(["--address", &self.address, "--device-id", "1"]);
-        command.output().unwrap()
+        output(&mut command)
     }
 
     /// What a command that must work prints.

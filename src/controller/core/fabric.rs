@@ -108,6 +108,8 @@ impl Core {
         let switch = &mut self.switches[id.index()];
         switch.phase = Phase::Down;
         switch.forget_calls();
+        self.telemetry_down(id);
+        let switch = &mut self.switches[id.index()];
         if !std::mem::replace(&mut switch.out, true) {
             switch.outage += 1;
             let outage = switch.outage;

@@ -325,7 +325,7 @@ impl Core {
         let entities = match result {
             Ok(Reply::Read(entities)) => entities,
             // BMv2 has no RegisterEntry (PI's device manager); the deadline forces what nobody can see.
-            Err(failure) if failure.code == Code::Unimplemented => {
+            Err(failure) if super::super::outcome::not_offered(&failure) => {
                 self.switches[at.index()].no_registers = true;
                 return;
             }

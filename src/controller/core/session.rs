@@ -68,10 +68,19 @@ impl Core {
             Action::Primary(_) => self.became_primary(id),
             Action::Demoted => self.demoted(id),
             Action::Foreign(other) => self.foreign(id, other),
-            // The session tries again by itself; packets and notifications have no listener yet.
-            Action::Failed(_) | Action::Deliver(_) => {}
+            Action::Deliver(message) => self.delivered(id, &message),
+            // The session tries again by itself.
+            Action::Failed(_) => {}
         }
         None
+    }
+
+    /// A packet, digest or notification. Readout replies are matched by their id before anything else is looked at; the
+    /// rest has no listener yet.
+    fn delivered(&mut self, id: SwitchId, message: &proto::StreamMessageResponse) {
+        if let Some(proto::stream_message_response::Update::Packet(packet)) = &message.update {
+            self.readout_answered(id, packet);
+        }
     }
 
     /// No Write may go out any more.
@@ -90,6 +99,7 @@ impl Core {
         switch.phase = Phase::Foreign;
         switch.forget_calls();
         let known = switch.excluded;
+        self.telemetry_down(id);
         self.exclude(id);
         if !known {
             self.notify(Event::Foreign { switch: id, high: other.high, low: other.low });

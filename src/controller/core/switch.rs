@@ -55,6 +55,8 @@ pub(super) enum Call {
     ReadFlips,
     /// Counters of a retired label.
     ReadCounter(Label),
+    /// Telemetry; what was asked is kept there.
+    Telemetry,
 }
 
 /// One switch.

@@ -25,6 +25,9 @@ impl Core {
         let Some(switch) = self.switches.get_mut(id.index()) else { return };
         // Given up before, or of an earlier session.
         let Some(call) = switch.calls.remove(&request) else { return };
+        if matches!(call, Call::Telemetry) {
+            return self.telemetry_replied(id, request, result);
+        }
         switch.pump = true;
         match call {
             Call::Check => self.checked(id, result),
@@ -34,6 +37,7 @@ impl Core {
             Call::Write(changes) => self.written(id, changes, result),
             Call::ReadFlips => self.flips_read(id, result),
             Call::ReadCounter(label) => self.counter_read(id, label, result),
+            Call::Telemetry => {}
         }
     }
 

@@ -66,7 +66,9 @@ pub enum P4InfoError {
         id: u32,
     },
     /// A reference to nothing, or to another kind.
-    #[error("'{owner}' refers to {wanted} {id:#010x}, which does not exist")]
+    #[error(
+        "'{owner}' refers to {wanted} {id:#010x}, which does not exist; define it or correct the id"
+    )]
     Dangling {
         /// The object.
         owner: String,
@@ -106,7 +108,7 @@ pub enum P4InfoError {
         value: i32,
     },
     /// A register or digest without a type.
-    #[error("'{owner}' has no type_spec; say what a cell or sample is")]
+    #[error("'{owner}' has no type_spec; give the type of a cell or sample")]
     NoType {
         /// The object.
         owner: String,
@@ -386,6 +388,14 @@ fn fields(info: &config::P4Info, owner: &Names, list: &[config::MatchField]) -> 
                     let owner = owner.name.clone();
                     return Err(P4InfoError::MatchKind { owner, name, value: 0 });
                 }
+            };
+            let formatted =
+                message.annotations.iter().any(|text| text.trim().starts_with("@format"));
+            let look = match (kind, width) {
+                // Prefixes of these widths are routes.
+                (MatchType::Lpm, 32) if !formatted => Look::Ipv4,
+                (MatchType::Lpm, 128) if !formatted => Look::Ipv6,
+                _ => look,
             };
             Ok(Field { id, name, width, look, kind })
         })

@@ -10,7 +10,7 @@ const LISTED_MAX: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     /// Nothing is called that.
-    #[error("no {kind} is called '{name}'{}{}", .inside, suggest(.near))]
+    #[error("no {kind} is called '{name}'{}{}", .inside, suggest(.near, .known))]
     Unknown {
         /// What was looked for, in words.
         kind: &'static str,
@@ -20,6 +20,8 @@ pub enum LookupError {
         inside: String,
         /// The names most like it, nearest first; may be empty.
         near: Vec<String>,
+        /// Some of the names that exist.
+        known: Vec<String>,
     },
     /// A suffix that several names have.
     #[error("'{name}' could be any of the {kind}s {}; write more of the name", .candidates.join(", "))]
@@ -33,11 +35,22 @@ pub enum LookupError {
     },
 }
 
-fn suggest(near: &[String]) -> String {
-    match near {
-        [] => String::new(),
-        names => format!("; did you mean {}?", names.join(" or ")),
+fn suggest(near: &[String], known: &[String]) -> String {
+    match (near, known) {
+        ([], []) => "; there is none".to_owned(),
+        ([], known) => format!("; known are {}", known.join(", ")),
+        (near, _) => format!("; did you mean {}?", near.join(" or ")),
     }
+}
+
+/// The first few of the names, and whether there are more.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut names = names.map(|name| format!("'{name}'"));
+    let mut listed: Vec<String> = names.by_ref().take(LISTED_MAX).collect();
+    if names.next().is_some() {
+        listed.push("...".to_owned());
+    }
+    listed
 }
 
 /// Finds an object by full name, else alias, else suffix of the full name that starts after a dot.
@@ -59,19 +72,13 @@ pub(super) fn object<'a, T>(
     let hits: Vec<&T> = list.iter().filter(|object| ends(&names(object).name)).collect();
     match hits.as_slice() {
         [one] => Ok(one),
+        // The short form is what a person would type.
         [] => Err(LookupError::Unknown {
             kind: kind.words(),
             name: name.to_owned(),
             inside: String::new(),
-            near: nearest(
-                name,
-                list.iter().flat_map(|object| {
-                    let names = names(object);
-                    let last = names.name.rsplit('.').next().unwrap_or_default();
-                    // Whichever short form exists is what a person would type.
-                    [if names.alias.is_empty() { last } else { names.alias.as_str() }]
-                }),
-            ),
+            near: nearest(name, list.iter().map(|object| names(object).short())),
+            known: listed(list.iter().map(|object| names(object).short())),
         }),
         many => Err(LookupError::Ambiguous {
             kind: kind.words(),
@@ -102,7 +109,8 @@ pub(super) fn any(
     all.retain(|name| seen.insert(name.clone()));
     all.truncate(LISTED_MAX);
     let (name, inside) = (name.to_owned(), String::new());
-    Err(LookupError::Unknown { kind: "object", name, inside, near: all })
+    let known = vec!["the names of `p4info ls`".to_owned()];
+    Err(LookupError::Unknown { kind: "object", name, inside, near: all, known })
 }
 
 /// Finds a field or parameter of `owner` by its exact name.
@@ -118,6 +126,7 @@ pub(super) fn member<'a, T>(
         name: name.to_owned(),
         inside: format!(" in '{owner}'"),
         near: nearest(name, list.iter().map(|member| name_of(member).as_str())),
+        known: listed(list.iter().map(|member| name_of(member).as_str())),
     })
 }
 

@@ -38,6 +38,9 @@ fn tables_know_their_rules() {
     assert!(table("const_t").is_const && table("const_t").has_initial_entries);
     assert_eq!(table("exact_t").actions[1].scope, Scope::TableOnly);
     assert_eq!(table("named").fields[0].width, 0);
+    assert_eq!(table("named").fields[0].look, Look::Text);
+    assert_eq!(table("lpm_t").fields[0].look, Look::Ipv4, "a prefix of 32 bits");
+    assert_eq!(table("all_kinds").fields[2].look, Look::Number);
 }
 
 #[test]
@@ -47,7 +50,10 @@ fn unknown_names_get_the_nearest_and_ambiguous_ones_get_all() {
     assert_eq!(text, "no table is called 'exakt_t'; did you mean 'exact_t'?");
     let text = index.action("forward").unwrap().param("prt").unwrap_err().to_string();
     assert_eq!(text, "no parameter is called 'prt' in 'MyIngress.forward'; did you mean 'port'?");
-    assert_eq!(index.digest("zzz").unwrap_err().to_string(), "no digest is called 'zzz'");
+    assert_eq!(
+        index.digest("zzz").unwrap_err().to_string(),
+        "no digest is called 'zzz'; known are 'learn_t'"
+    );
     let mut info = index.info().clone();
     info.tables[1].preamble.as_mut().unwrap().name = "Other.exact_t".to_owned();
     info.tables[0].preamble.as_mut().unwrap().alias = String::new();

@@ -18,6 +18,7 @@ fn row(name: &str) -> Row {
         forced_flips: 0,
         switch_passes: 0,
         entries_written: 1,
+        telemetry: crate::report::demo::Telemetry::default(),
         stragglers: vec![Straggler {
             job: NASTY.to_owned(),
             flow: 3,

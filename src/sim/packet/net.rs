@@ -44,10 +44,23 @@ pub struct Net<F> {
     background: Vec<background::Source>,
     speakers: Vec<SwitchId>,
     errors: Option<LinkErrors>,
+    tap: Option<Tap>,
     /// Kept only for runs that are reported.
     trace: Option<Box<NetTrace>>,
     digest: u64,
 }
+
+/// Where a tap sees a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// A switch begins to send it over the link.
+    Leaves,
+    /// It has come over the link to a switch.
+    Arrives,
+}
+
+/// Sees every frame that a switch receives or sends: when, over which link, its bytes.
+pub type Tap = Box<dyn FnMut(Time, LinkId, Passage, &[u8]) + Send>;
 
 struct SwitchState<F> {
     forwarder: F,
@@ -168,6 +181,9 @@ impl<F: Forwarder> Net<F> {
             match to {
                 End::Switch(switch, port) => {
                     self.traffic.switch_passes += 1;
+                    if let Some(tap) = &mut self.tap {
+                        tap(now, LinkId(link), Passage::Arrives, self.pool.frame(frame));
+                    }
                     let next = self.switches[switch.index()].forwarder.receive(
                         now,
                         port,
@@ -207,7 +223,7 @@ impl<F: Forwarder> Net<F> {
     }
 
     fn poll<E: From<NetEvent>>(&mut self, queue: &mut Queue<E>, now: Time, switch: u32) {
-        let Self { switches, links, pool, traffic, trace, .. } = self;
+        let Self { switches, links, pool, traffic, tap, trace, .. } = self;
         let state = &mut switches[switch as usize];
         if state.poll_at != now {
             return; // an earlier poll took its place and asked again
@@ -220,6 +236,9 @@ impl<F: Forwarder> Net<F> {
                 traffic.unreadable += 1; // a port without a cable
                 return;
             };
+            if let Some(tap) = tap {
+                tap(now, LinkId(link), Passage::Leaves, departure.bytes);
+            }
             if let Some(trace) = trace {
                 let (start, end) = (departure.start, departure.end);
                 trace.load.add(link as usize, start, end, departure.bytes.len() as u64);
@@ -273,6 +292,11 @@ impl<F: Forwarder> Net<F> {
     /// Loses so many of a million frames on every link, drawn from `random`.
     pub fn set_link_errors(&mut self, per_million: u32, random: Pcg64) {
         self.errors = Some(LinkErrors { per_million, random });
+    }
+
+    /// Shows every frame at every switch to `tap`.
+    pub fn set_tap(&mut self, tap: Tap) {
+        self.tap = Some(tap);
     }
 
     /// From now on keeps what a report shows, for switches with so many queues per port.

@@ -1,9 +1,9 @@
 //! From a scenario to a world at rest.
 
 use super::{RunError, RunSpec};
-use crate::controller::Limits;
 use crate::controller::config::Config;
 use crate::controller::core::Core;
+use crate::controller::{Limits, TelemetryConfig, TelemetryWay};
 use crate::id::JobId;
 use crate::p4runtime::p4info::Index;
 use crate::pipeline::counters::Counters;
@@ -40,6 +40,10 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Overrides how the run ends; see [`Script::wait_linger`].
     pub wait_linger: bool,
+    /// What the controller reads; its `scale` is set to the run's σ.
+    pub telemetry: TelemetryConfig,
+    /// Switches behave like BMv2 behind PI, which refuses RegisterEntry.
+    pub mimic_bmv2: bool,
 }
 
 impl Default for Options {
@@ -52,6 +56,9 @@ impl Default for Options {
             faults: Vec::new(),
             seed: None,
             wait_linger: false,
+            // Its timer never ends, so whoever waits for the end of all events turns it on knowingly.
+            telemetry: TelemetryConfig { way: TelemetryWay::Off, ..TelemetryConfig::default() },
+            mimic_bmv2: false,
         }
     }
 }
@@ -138,7 +145,12 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
     let room = transport.window.saturating_mul(flows.len() as u32);
     let queue_packets =
         spec.options.queue_packets.unwrap_or(room.clamp(MIN_QUEUE_PACKETS, MAX_QUEUE_PACKETS));
-    let fabric = FabricSpec { queues: spec.scenario.queues, queue_packets, seed };
+    let fabric = FabricSpec {
+        queues: spec.scenario.queues,
+        queue_packets,
+        seed,
+        mimic_bmv2: spec.options.mimic_bmv2,
+    };
     let servers = servers(&fabric, topology);
     let switches = servers.iter().cloned().map(FabricSwitch::new).collect();
     let setup = Setup {
@@ -168,6 +180,7 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         force_pipeline: false,
         takeover: false,
         limits: Limits { flip_deadline: FLIP_DEADLINE, ..Limits::default() },
+        telemetry: TelemetryConfig { scale: scale.sigma, ..spec.options.telemetry },
     })?;
     let facts = Facts { counters: Counters::resolve(&index)?, scale, seed, device_ids };
     Ok(Assembly {

@@ -10,6 +10,7 @@ use crate::sim::fabric::{lock, switch_losses};
 use crate::sim::packet::Traffic;
 use crate::sim::wire::{Wire, WireError};
 use crate::sim::world::World;
+use crate::telemetry::Totals;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -98,6 +99,31 @@ pub struct RunResult {
     pub virtual_s: f64,
     /// Hash over all events and what they carried: equal for equal runs.
     pub digest: u64,
+    /// What the controller read of the fabric.
+    pub telemetry: Telemetry,
+}
+
+/// What the controller read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Telemetry {
+    /// `readout`, `register`, `mixed` if leaves differ, or `off`.
+    pub way: String,
+    /// Closed intervals, complete or not.
+    pub intervals: u64,
+    /// Samples believed, missing and dropped.
+    #[serde(flatten)]
+    pub totals: Totals,
+}
+
+fn telemetry(core: &crate::controller::core::Core) -> Telemetry {
+    let way = match core.telemetry_leaves() {
+        (0, 0) => "off",
+        (_, 0) => "readout",
+        (0, _) => "register",
+        _ => "mixed",
+    };
+    let totals = core.telemetry().totals().clone();
+    Telemetry { way: way.to_owned(), intervals: core.intervals(), totals }
 }
 
 /// Reads the counters over the wire and sums up.
@@ -129,6 +155,7 @@ pub fn measure<W: Wire>(
         events: world.queue.handled(),
         virtual_s: (world.queue.now() - begin).as_secs_f64(),
         digest: world.digest(),
+        telemetry: telemetry(&world.core),
     })
 }
 

@@ -9,6 +9,8 @@ use crate::time::Span;
 use crate::workload::scenario::{Event, EventKind};
 use std::sync::{Arc, LazyLock};
 
+mod telemetry;
+
 /// Spreads flows over paths and queues in turn.
 struct InTurn;
 

@@ -4,6 +4,7 @@ use super::{Event, Happened, World, WorldError};
 use crate::controller::messages::{Event as Notice, Input, Output, RequestId, StreamNo, TimerKey};
 use crate::elastic::Generation;
 use crate::id::{JobId, SwitchId};
+use crate::p4runtime::proto::p4::v1::stream_message_response::Update;
 use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use crate::p4runtime::rpc::{Code, Failure, Rpc, RpcResult, StreamEnd};
 use crate::sim::fault::Fate;
@@ -270,6 +271,21 @@ impl<W: Wire> World<W> {
     /// Puts what a switch has said on its way.
     pub(super) fn drain(&mut self, now: Time, switch: SwitchId) -> Result<(), WorldError> {
         for (stream, said) in self.wire.drain(switch, now)? {
+            let copies = match &said {
+                Said::Message(message) if matches!(message.update, Some(Update::Packet(_))) => {
+                    self.faults.on_packet_in(switch)
+                }
+                _ => 1,
+            };
+            if copies == 2
+                && let Said::Message(message) = &said
+            {
+                let (at, message) = (self.delivery(now, switch), message.clone());
+                self.push(at, Waiting::Message { switch, stream, message });
+            }
+            if copies == 0 {
+                continue;
+            }
             let at = self.delivery(now, switch);
             let waiting = match said {
                 Said::Message(message) => Waiting::Message { switch, stream, message },

@@ -21,7 +21,9 @@ impl<W: Wire> World<W> {
                 Fault::StreamsBroken { at, .. }
                 | Fault::Restart { at, .. }
                 | Fault::CableDown { at, .. } => at,
-                Fault::ReplyLost { .. } | Fault::UpdateRefused { .. } => continue,
+                Fault::ReplyLost { .. } | Fault::UpdateRefused { .. } | Fault::PacketIns { .. } => {
+                    continue;
+                }
             };
             self.push(at, Waiting::Fault(number as u32));
         }
@@ -47,7 +49,9 @@ impl<W: Wire> World<W> {
                 self.push(now + lasts, Waiting::Script(up));
                 Ok(Happened::Scripted)
             }
-            Fault::ReplyLost { .. } | Fault::UpdateRefused { .. } => Ok(Happened::Scripted),
+            Fault::ReplyLost { .. } | Fault::UpdateRefused { .. } | Fault::PacketIns { .. } => {
+                Ok(Happened::Scripted)
+            }
         }
     }
 

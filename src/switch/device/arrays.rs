@@ -58,9 +58,13 @@ fn cells(what: &str, size: usize, index: Option<&Index>) -> Result<Range<usize>,
         Err(_) => {
             refuse(Code::InvalidArgument, format!("{what}: index {} is negative", index.index))
         }
-        Ok(at) if at >= size => {
-            refuse(Code::OutOfRange, format!("{what}: index {at} is beyond its {size} cells"))
-        }
+        Ok(at) if at >= size => refuse(
+            Code::OutOfRange,
+            format!(
+                "{what}: index {at} is beyond its {size} cells; use 0 to {}",
+                size.saturating_sub(1)
+            ),
+        ),
         Ok(at) => Ok(at..at + 1),
     }
 }

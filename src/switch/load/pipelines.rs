@@ -69,6 +69,21 @@ impl<'a> Loader<'a> {
             let object = Object::named(json, "pipeline");
             self.pipeline(&object)?;
         }
+        self.bindings()
+    }
+
+    /// A direct counter counts for a table that exists; else its counts would be lost without a word.
+    fn bindings(&self) -> Read<()> {
+        for json in self.root.list_or_empty("counter_arrays")? {
+            let counter = Object::named(json, "counter");
+            if !counter.truth("is_direct", false)? {
+                continue;
+            }
+            let name = counter.text("binding")?;
+            if self.program.tables.iter().all(|table| table.name != name) {
+                return Err(counter.unknown("table", name));
+            }
+        }
         Ok(())
     }
 

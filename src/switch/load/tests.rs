@@ -1,4 +1,4 @@
-//! Good programs load, bad ones are refused with the right variant, and nothing panics.
+//! Good programs load, and nothing makes the loader or a program panic. Bad programs: tests/it/bad_input/program.rs.
 
 use super::*;
 use crate::switch::{
@@ -8,7 +8,6 @@ use crate::switch::{
 };
 use proptest::prelude::*;
 use serde_json::json;
-use std::collections::BTreeSet;
 
 /// Our own program, as the P4 compiler wrote it.
 const RINGPATH: &[u8] = include_bytes!("../../../p4/build/ringpath.json");
@@ -41,72 +40,6 @@ fn a_program_with_one_of_everything_loads() {
     assert_eq!(errors.no_match, 8, "after the largest of the program");
 }
 
-/// The name of a variant.
-fn variant(error: &LoadError) -> String {
-    let text = format!("{error:?}");
-    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
-}
-
-/// A case: what to change in the small program (JSON pointer → new value, or removal) and the variant to reach.
-type Case = (&'static str, Option<Value>, &'static str);
-
-fn cases() -> Vec<Case> {
-    let set = |pointer, value: Value, variant| (pointer, Some(value), variant);
-    vec![
-        set("/__meta__/version", json!([3, 0]), "Version"),
-        set("/__meta__/version", json!("2.23"), "Version"),
-        ("/header_types", None, "Missing"),
-        ("/pipelines/0/tables/0/next_tables", None, "Missing"),
-        set("/headers", json!({}), "WrongType"),
-        set("/headers/2/id", json!(-1), "WrongType"),
-        set("/headers/3/name", json!("outer"), "Duplicate"),
-        set("/parsers/0/parse_states/1/name", json!("start"), "Duplicate"),
-        set("/headers/2/header_type", json!("ghost_t"), "Unknown"),
-        set("/actions/1/primitives/0/parameters/0/value/1", json!("ghost"), "Unknown"),
-        set("/parsers/0/parse_states/0/transitions/0/next_state", json!("ghost"), "Unknown"),
-        set("/pipelines/0/tables/0/action_ids/0", json!(99), "Unknown"),
-        set("/pipelines/0/init_table", json!("ghost"), "Unknown"),
-        set("/header_types/0/fields/0/1", json!(0), "Width"),
-        set("/header_types/0/fields/0/1", json!(1_000_000), "Width"),
-        set("/actions/1/runtime_data/0/bitwidth", json!(0), "Width"),
-        set("/header_types/2/fields/0/1", json!(7), "HeaderNotBytes"),
-        set("/header_types/5/fields/0/1", json!("*"), "SecondVarbit"),
-        set("/actions/4/primitives/0/parameters/1/value", json!("five"), "Hex"),
-        set("/actions/2/primitives/0/op", json!("launch"), "Unsupported"),
-        set("/calculations/0/algo", json!("md5"), "Unsupported"),
-        set("/extern_instances", json!([{"name": "x", "id": 0, "type": "Ext"}]), "Unsupported"),
-        set("/pipelines/0/tables/0/key/0/match_type", json!("fuzzy"), "Unsupported"),
-        set("/actions/1/primitives/0/parameters", json!([]), "ParameterCount"),
-        set(
-            "/actions/2/primitives/0/parameters/0",
-            json!({"type": "hexstr", "value": "0x1"}),
-            "ParameterType",
-        ),
-        set(
-            "/actions/1/primitives/0/parameters/0",
-            json!({"type": "hexstr", "value": "0x1"}),
-            "ParameterType",
-        ),
-        set("/checksums/0/if_cond/value/op", json!("not"), "OperandType"),
-        set("/actions/3/primitives/1/parameters/1/value", json!("0x9"), "Jump"),
-        set("/parsers/0/parse_states/0/transitions/0/value", json!("0x0001"), "TransitionWidth"),
-        set("/parse_vsets/0/compressed_bitwidth", json!(9), "ValueSetWidth"),
-        set("/pipelines/0/tables/0/match_type", json!("exact"), "MatchType"),
-        set("/pipelines/0/tables/0/key/0/match_type", json!("lpm"), "SecondLpm"),
-        set("/pipelines/0/tables/0/default_entry/action_id", json!(3), "ActionNotInTable"),
-        set("/pipelines/0/tables/0/default_entry/action_data", json!(["0x1"]), "ActionData"),
-        set("/pipelines/0/tables/0/entries/0/match_key", json!([]), "EntryKey"),
-        set("/pipelines/0/tables/0/entries/0/action_entry/action_data/0", json!("0x200"), "Value"),
-        set("/pipelines/0/conditionals/0/false_next", json!("ingress.by_kind"), "Cycle"),
-        set("/pipelines/1/name", json!("exgress"), "NotV1model"),
-        set("/parsers", json!([]), "NotV1model"),
-        set("/register_arrays/0/size", json!(4_000_000_000_u32), "TooMany"),
-        set("/actions/4/primitives/2/parameters/1/value", json!("outer"), "TypeMismatch"),
-        set("/header_unions/0/header_ids", json!([8, 7]), "TypeMismatch"),
-        ("/pipelines/0/action_profiles/0/selector", None, "Profile"),
-    ]
-}
-
 fn changed(pointer: &str, value: Option<Value>) -> Value {
     let mut program = small();
     match value {
@@ -118,50 +51,6 @@ fn changed(pointer: &str, value: Option<Value>) -> Value {
         }
     }
     program
-}
-
-#[test]
-fn every_defect_is_refused_with_its_own_error() {
-    let mut reached = BTreeSet::new();
-    let mut wrong = Vec::new();
-    for (pointer, value, wanted) in cases() {
-        let program = changed(pointer, value).to_string();
-        match load(program.as_bytes()) {
-            Ok(_) => wrong.push(format!("{pointer}: loads, wanted {wanted}")),
-            Err(error) => {
-                let found = variant(&error);
-                let text = error.to_string();
-                if found != wanted {
-                    wrong.push(format!("{pointer}: {found}, wanted {wanted}: {text}"));
-                }
-                // Every message ends with a remedy after its last ; or : and names an element.
-                if !text.contains([';', ',']) || text.len() < 30 {
-                    wrong.push(format!("{pointer}: no remedy in `{text}`"));
-                }
-                reached.insert(found);
-            }
-        }
-    }
-    for (text, wanted) in [(&b"table t {"[..], "NotJson"), (&b"[]"[..], "WrongType")] {
-        let error = load(text).unwrap_err();
-        reached.insert(variant(&error));
-        assert_eq!(variant(&error), wanted);
-    }
-    let deep = "[".repeat(200) + &"]".repeat(200);
-    reached.insert(variant(&load(deep.as_bytes()).unwrap_err()));
-    let large = vec![b' '; MAX_JSON_BYTES + 1];
-    reached.insert(variant(&load(&large).unwrap_err()));
-    let source = include_str!("error.rs");
-    let declared = source.lines().filter_map(|line| {
-        let name = line.strip_prefix("    ")?.split([' ', ',']).next()?;
-        let is_variant = name.starts_with(|c: char| c.is_ascii_uppercase())
-            && (line.ends_with('{') || line.ends_with("},"));
-        is_variant.then(|| name.to_owned())
-    });
-    let missing: Vec<String> = declared.filter(|name| !reached.contains(name)).collect();
-    println!("variants without a case: {missing:?}");
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(reached.len() >= 27, "{reached:?}");
 }
 
 #[test]

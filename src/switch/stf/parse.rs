@@ -134,32 +134,76 @@ pub fn parse(text: &str) -> Result<Vec<Line>, StfError> {
             continue;
         }
         let number = i + 1;
-        let command = command(line).map_err(|message| StfError::Line { line: number, message })?;
+        let command = command(line).map_err(|wrong| {
+            let message = match form(line) {
+                Some(form) => format!("{wrong}; write {form}"),
+                None => wrong,
+            };
+            StfError::Line { line: number, message }
+        })?;
         lines.push(Line { number, command });
     }
     Ok(lines)
+}
+
+/// How the command that a line starts with is written; `None` for an unknown one.
+fn form(line: &str) -> Option<&'static str> {
+    let word = line.split_whitespace().next().unwrap_or_default().to_lowercase();
+    Some(match word.as_str() {
+        "add" => "add TABLE [PRIORITY] FIELD:VALUE... ACTION(PARAM:VALUE, ...)",
+        "setdefault" => "setdefault TABLE ACTION(PARAM:VALUE, ...)",
+        "packet" => "packet PORT HEX... (ports are 0 to 511)",
+        "expect" => "expect PORT [HEX with * for any digit [$]] (ports are 0 to 511)",
+        "mirroring_add" => "mirroring_add SESSION PORT",
+        "mirroring_add_mc" => "mirroring_add_mc SESSION GROUP",
+        "mirroring_delete" => "mirroring_delete SESSION",
+        "mc_mgrp_create" => "mc_mgrp_create GROUP",
+        "mc_node_create" => "mc_node_create RID PORT...",
+        "mc_node_associate" => "mc_node_associate GROUP NODE",
+        "register_write" => "register_write REGISTER INDEX VALUE",
+        "register_reset" => "register_reset REGISTER",
+        "counter_write" => "counter_write COUNTER INDEX PACKETS BYTES",
+        "meter_set_rates" => "meter_set_rates METER INDEX RATE:BURST RATE:BURST",
+        "meter_array_set_rates" => "meter_array_set_rates METER RATE:BURST RATE:BURST",
+        "check_counter" => "check_counter COUNTER(INDEX) [bytes|packets ==|!=|<|<=|>|>= N]",
+        _ => return None,
+    })
+}
+
+/// Largest port of `packet` and `expect`: v1model's ports have 9 bits.
+const PORT_MAX: u16 = 511;
+
+fn port(text: &str) -> Result<u16, String> {
+    let port = number(text)?;
+    if port > PORT_MAX { Err(format!("port {port} does not exist")) } else { Ok(port) }
 }
 
 fn command(line: &str) -> Result<Command, String> {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     let words: Vec<&str> = rest.split_whitespace().collect();
-    let word_at = |i: usize| words.get(i).copied().ok_or_else(|| format!("`{word}` needs more"));
+    let word_at = |i: usize| {
+        words
+            .get(i)
+            .copied()
+            .ok_or_else(|| format!("`{word}` has {} words after it, that is too few", words.len()))
+    };
     match word.to_lowercase().as_str() {
         "add" => add(rest),
         "setdefault" => {
-            let (table, call) = rest.split_once(char::is_whitespace).ok_or("no action")?;
+            let (table, call) = rest.split_once(char::is_whitespace).ok_or("there is no action")?;
             let (action, args) = call_of(call)?;
             Ok(Command::SetDefault { table: table.into(), action, args })
         }
         "packet" => {
-            let bytes = bytes_of(&words[1.min(words.len())..].concat())?;
-            Ok(Command::Packet { port: number(word_at(0)?)?, bytes })
+            let port = port(word_at(0)?)?;
+            Ok(Command::Packet { port, bytes: bytes_of(&words[1..].concat())? })
         }
         "expect" => {
-            let text = words[1.min(words.len())..].concat();
+            let port = port(word_at(0)?)?;
+            let text = words[1..].concat();
             let pattern = if text.is_empty() { None } else { Some(pattern(&text)?) };
-            Ok(Command::Expect { port: number(word_at(0)?)?, pattern })
+            Ok(Command::Expect { port, pattern })
         }
         "mirroring_add" => Ok(Command::MirrorPort(number(word_at(0)?)?, number(word_at(1)?)?)),
         "mirroring_add_mc" => Ok(Command::MirrorGroup(number(word_at(0)?)?, number(word_at(1)?)?)),
@@ -249,10 +293,10 @@ fn named(text: &str) -> Result<Named, String> {
 fn add(rest: &str) -> Result<Command, String> {
     // "= id" at the end names the entry for `remove`, which nobody executes.
     let rest = rest.rsplit_once('=').map_or(rest, |(call, _)| call).trim();
-    let open = rest.find('(').ok_or("no action with ( )")?;
+    let open = rest.find('(').ok_or("there is no action with ( )")?;
     let head: Vec<&str> = rest[..open].split_whitespace().collect();
     let [table, middle @ .., action] = head.as_slice() else {
-        return Err("a table and an action are needed".into());
+        return Err("there is no table or no action".into());
     };
     let (_, args) = call_of(&format!("{action}{}", &rest[open..]))?;
     let (priority, keys) = match middle {
@@ -279,13 +323,15 @@ fn rates(words: &[&str]) -> Result<Vec<(f64, i64)>, String> {
 
 /// `name(index) [bytes|packets op n]`.
 fn check_counter(rest: &str) -> Result<Command, String> {
-    let (name, after) = rest.split_once('(').ok_or("check_counter needs name(index)")?;
-    let (index, condition) = after.split_once(')').ok_or("check_counter needs name(index)")?;
+    let (name, after) = rest.split_once('(').ok_or("the counter has no (index)")?;
+    let (index, condition) = after.split_once(')').ok_or("the counter has no (index)")?;
     let words: Vec<&str> = condition.split_whitespace().collect();
     let condition = match words.as_slice() {
         [] => None,
-        [unit, op, n] => Some((*unit == "bytes", (*op).to_owned(), number(n)?)),
-        _ => return Err(format!("`{condition}` is not `bytes|packets ==|!=|<|<=|>|>= n`")),
+        [unit @ ("bytes" | "packets"), op @ ("==" | "!=" | "<" | "<=" | ">" | ">="), n] => {
+            Some((*unit == "bytes", (*op).to_owned(), number(n)?))
+        }
+        _ => return Err(format!("`{}` is no condition", condition.trim())),
     };
     // Without an index (direct counters of P4_14 cases) there is nothing that the program numbers.
     let index = if index.trim().is_empty() { 0 } else { number(index.trim())? };

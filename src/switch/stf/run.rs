@@ -9,18 +9,18 @@ use crate::p4runtime::proto::p4::v1::{
     Action, CloneSessionEntry, CounterData, CounterEntry, Entity, FieldMatch,
     ForwardingPipelineConfig, Index, MeterConfig, MeterEntry, MulticastGroupEntry, P4Data,
     PacketReplicationEngineEntry, RegisterEntry, Replica, TableAction, TableEntry, Update, action,
-    entity::Entity as Kinds, field_match, p4_data, packet_replication_engine_entry, replica,
-    table_action, update,
+    entity::Entity as Kinds, p4_data, packet_replication_engine_entry, replica, table_action,
+    update,
 };
-use crate::switch::program::{KeyField, MatchKind, Program};
+use crate::switch::program::{MatchKind, Program};
 use crate::switch::stf::{
     Command, Line, StfError,
     info::{self, prefix},
     parse::{Named, Pattern},
+    values::{field_match, fitting, key_named, named, value_of},
 };
 use crate::switch::{Config, Switch, load};
 use crate::time::{Span, Time};
-use num_bigint::BigUint;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Between a change and the next packet.
@@ -197,7 +197,11 @@ impl Runner {
                     return Err(format!("there is no node {node}; create it with mc_node_create"));
                 }
                 let members = self.groups.get_mut(group);
-                members.ok_or_else(|| format!("there is no group {group}"))?.push(*node);
+                members
+                    .ok_or_else(|| {
+                        format!("there is no group {group}; create it with mc_mgrp_create")
+                    })?
+                    .push(*node);
                 self.group(Modify, *group)
             }
             Command::RegisterWrite(name, index, value) => {
@@ -236,14 +240,21 @@ impl Runner {
         let mut params = Vec::new();
         for (i, param) in actions[number].params.iter().enumerate() {
             let value = args.iter().find(|(name, _)| *name == param.name);
-            let (_, value) = value.ok_or_else(|| format!("`{full}` needs `{}`", param.name))?;
-            let value = value_of(value)?.to_bytes_be();
+            let (_, value) = value.ok_or_else(|| {
+                let name = &param.name;
+                format!("action `{full}` lacks the parameter `{name}`; add {name}:VALUE")
+            })?;
+            let what = format!("`{full}`: parameter `{}`", param.name);
+            let value = fitting(&what, param.width, value_of(value)?)?.to_bytes_be();
             params.push(action::Param { param_id: i as u32 + 1, value });
         }
         if let Some((extra, _)) =
             args.iter().find(|(name, _)| actions[number].params.iter().all(|p| p.name != *name))
         {
-            return Err(format!("`{full}` has no parameter `{extra}`"));
+            let known: Vec<&str> =
+                actions[number].params.iter().map(|param| param.name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(format!("action `{full}` has no parameter `{extra}`; it has {known}"));
         }
         let action = Action { action_id: info::id(prefix::ACTION, number), params };
         Ok(TableAction { r#type: Some(table_action::Type::Action(action)) })
@@ -261,8 +272,11 @@ impl Runner {
         let fields = &self.program.tables[number].key.fields;
         let mut values: Vec<Option<&str>> = vec![None; fields.len()];
         for (name, value) in keys {
-            let at = key_named(fields, name)
-                .ok_or_else(|| format!("`{table}` has no match field `{name}`"))?;
+            let at = key_named(fields, name).ok_or_else(|| {
+                let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+                let known = known.join(", ");
+                format!("table `{table}` has no match field `{name}`; it has {known}")
+            })?;
             values[at] = Some(value);
         }
         let mut matches = Vec::new();
@@ -325,7 +339,10 @@ impl Runner {
     ) -> Result<(), String> {
         let number = named(self.program.meters.iter().map(|m| &m.name), "meter", name)?;
         let [(cir, cburst), (pir, pburst)] = rates else {
-            return Err(format!("{} rates, a meter has 2", rates.len()));
+            return Err(format!(
+                "there are {} rates; write two as RATE:BURST, the lower first",
+                rates.len()
+            ));
         };
         let per_second = |rate: f64| (rate * 1e6).round() as i64;
         let config = MeterConfig {
@@ -371,7 +388,8 @@ impl Runner {
             "<=" => value <= *wanted,
             ">" => value > *wanted,
             ">=" => value >= *wanted,
-            other => return Err(format!("`{other}` does not compare")),
+            // The parser lets no other pass.
+            _ => true,
         };
         if !holds {
             let text = format!("counter {name}({index}) is {value}, which is not {op} {wanted}");
@@ -426,130 +444,4 @@ fn replica(instance: u16, port: u16) -> Replica {
 
 fn copies(entry: packet_replication_engine_entry::Type) -> Kinds {
     Kinds::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(entry) })
-}
-
-/// Exact name, else the only name that ends so.
-fn named<'a>(
-    names: impl Iterator<Item = &'a String> + Clone,
-    kind: &str,
-    wanted: &str,
-) -> Result<usize, String> {
-    if let Some(at) = names.clone().position(|name| name == wanted) {
-        return Ok(at);
-    }
-    let mut found = names.enumerate().filter(|(_, name)| name.ends_with(wanted));
-    match (found.next(), found.next()) {
-        (Some((at, _)), None) => Ok(at),
-        (Some((_, a)), Some((_, b))) => {
-            Err(format!("{kind} `{wanted}` may be `{a}` or `{b}`; write more of the name"))
-        }
-        (None, _) => Err(format!("the program has no {kind} `{wanted}`")),
-    }
-}
-
-/// Match fields are named like `data.f1`, `h$0.x` (element 0 of a stack) or by the end of their name.
-fn key_named(fields: &[KeyField], name: &str) -> Option<usize> {
-    let mut wanted = String::new();
-    let mut rest = name;
-    while let Some(at) = rest.find('$') {
-        let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
-        wanted.push_str(&rest[..at]);
-        if digits > 0 {
-            wanted.push_str(&format!("[{}]", &rest[at + 1..at + 1 + digits]));
-        } else {
-            wanted.push('$');
-        }
-        rest = &rest[at + 1 + digits..];
-    }
-    wanted.push_str(rest);
-    let valid = wanted.strip_suffix(".valid").map(|header| format!("{header}.$valid$"));
-    let all = [
-        Some(wanted.clone()),
-        Some(format!("{wanted}.$valid$")),
-        Some(format!("{wanted}$")),
-        valid,
-    ];
-    let exact = |w: &String| fields.iter().position(|f| f.name == *w);
-    let ends = |w: &String| fields.iter().position(|f| f.name.ends_with(&format!(".{w}")));
-    let mut all = all.into_iter().flatten();
-    all.clone().find_map(|w| exact(&w)).or_else(|| all.find_map(|w| ends(&w)))
-}
-
-fn radix(text: &str) -> (&str, u32) {
-    match text.as_bytes() {
-        [b'0', b'x' | b'X', ..] => (&text[2..], 16),
-        [b'0', b'b' | b'B', ..] => (&text[2..], 2),
-        [b'0', b'o' | b'O', ..] => (&text[2..], 8),
-        _ => (text, 10),
-    }
-}
-
-fn value_of(text: &str) -> Result<BigUint, String> {
-    let (digits, base) = radix(text);
-    let value = BigUint::parse_bytes(digits.as_bytes(), base);
-    value.ok_or_else(|| format!("`{text}` is not a number"))
-}
-
-/// Digits with `*` → value and mask. Digits that are not written do not count either.
-fn masked(text: &str) -> Result<(BigUint, BigUint), String> {
-    let (digits, base) = radix(text);
-    let ones = char::from_digit(base - 1, base).unwrap_or('f');
-    let value = digits.replace('*', "0");
-    let mask: String = digits.chars().map(|c| if c == '*' { '0' } else { ones }).collect();
-    if base == 10 {
-        return Err(format!("`{text}`: a ternary value is written in 0x, 0b or 0o"));
-    }
-    let parse = |t: &str| BigUint::parse_bytes(t.as_bytes(), base);
-    parse(&value).zip(parse(&mask)).ok_or_else(|| format!("`{text}` is not a number"))
-}
-
-fn bytes(value: &BigUint) -> Vec<u8> {
-    value.to_bytes_be()
-}
-
-/// The match of one field; `None` is "any".
-fn field_match(
-    field: &KeyField,
-    value: Option<&str>,
-) -> Result<Option<field_match::FieldMatchType>, String> {
-    use field_match::{Exact, FieldMatchType, Lpm, Range, Ternary};
-    let Some(text) = value else {
-        return Ok((field.kind == MatchKind::Exact)
-            .then(|| FieldMatchType::Exact(Exact { value: vec![0] })));
-    };
-    Ok(Some(match field.kind {
-        MatchKind::Exact => FieldMatchType::Exact(Exact { value: bytes(&value_of(text)?) }),
-        MatchKind::Lpm => {
-            let (value, length) = match text.split_once('/') {
-                Some((value, length)) => {
-                    let length: u32 =
-                        length.parse().map_err(|_| format!("`{length}` is no prefix length"))?;
-                    (value_of(value)?, length)
-                }
-                None => {
-                    let written = radix(text).0.chars().filter(|c| *c != '*').count() as u32;
-                    (value_of(&text.replace('*', "0"))?, (4 * written).min(field.width()))
-                }
-            };
-            if length == 0 {
-                return Ok(None);
-            }
-            FieldMatchType::Lpm(Lpm { value: bytes(&value), prefix_len: length as i32 })
-        }
-        MatchKind::Ternary => {
-            let (value, mask) = masked(text)?;
-            if mask == BigUint::ZERO {
-                return Ok(None);
-            }
-            let full = (BigUint::from(1_u8) << field.width()) - 1_u8;
-            FieldMatchType::Ternary(Ternary { value: bytes(&value), mask: bytes(&(mask & full)) })
-        }
-        MatchKind::Range => {
-            let (low, high) = text.split_once("->").unwrap_or((text, text));
-            FieldMatchType::Range(Range {
-                low: bytes(&value_of(low)?),
-                high: bytes(&value_of(high)?),
-            })
-        }
-    }))
 }

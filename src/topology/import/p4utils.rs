@@ -55,7 +55,10 @@ pub fn p4utils(bytes: &[u8], file: &str, options: &P4Utils) -> Result<Imported, 
     let text = std::str::from_utf8(bytes).map_err(|_| whole(ImportProblem::NotText))?;
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line() as u64, error.column() as u64);
+        // The place stands in front of the message already.
         let message = error.to_string();
+        let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
+        let message = message.to_owned();
         ImportError {
             file: file.to_owned(),
             line,
@@ -225,7 +228,9 @@ impl<'a> Reader<'a> {
         }
         let (name, port) = split_port(text);
         let Some(&host) = kind.get(name) else {
-            let hint = hint(name, kind.keys().copied());
+            let near = hint(name, kind.keys().copied());
+            let hint =
+                if near.is_empty() { "; declare it or correct the link".to_owned() } else { near };
             let name = name.chars().take(80).collect();
             return Err(self.at(&way, ImportProblem::UnknownNode { element, name, hint }));
         };

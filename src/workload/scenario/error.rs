@@ -160,7 +160,7 @@ pub enum Problem {
         choices: String,
     },
     /// An empty name, or one that tables and paths could not show.
-    #[error("'{key}' is '{value}'; a name has 1 to 64 letters, digits, '-', '_' or '.'")]
+    #[error("'{key}' is '{value}'; write 1 to 64 letters, digits, '-', '_' or '.'")]
     BadName {
         /// The key.
         key: String,
@@ -174,7 +174,7 @@ pub enum Problem {
         source: GenerateError,
     },
     /// A fabric file that cannot be opened.
-    #[error("'file': cannot read {file}: {source}; paths are relative to the scenario file")]
+    #[error("'file': cannot read {file}: {source}; give a path relative to the scenario file")]
     FabricFile {
         /// The path tried.
         file: String,
@@ -239,7 +239,7 @@ pub enum Problem {
         hint: String,
     },
     /// A node that exists but is of the other sort.
-    #[error("'{key}': '{name}' is a {is}; '{kind}' needs a {needs}")]
+    #[error("'{key}': '{name}' is a {is}; give the name of a {needs}")]
     WrongNode {
         /// The key.
         key: String,
@@ -247,8 +247,6 @@ pub enum Problem {
         name: String,
         /// What it is.
         is: &'static str,
-        /// The kind of event.
-        kind: String,
         /// What is needed.
         needs: &'static str,
     },
@@ -266,7 +264,7 @@ pub enum Problem {
     },
     /// A cable that is not written as two names.
     #[error(
-        "'{key}' is '{value}'; a cable is written \"leaf1-spine2\" or [\"leaf1\", \"spine2\"], or \"random\""
+        "'{key}' is '{value}'; write a cable as \"leaf1-spine2\" or [\"leaf1\", \"spine2\"], or \"random\""
     )]
     BadCable {
         /// The key.

@@ -303,7 +303,6 @@ pub(super) fn host(
             key: entry.key.clone(),
             name: name.to_owned(),
             is: "switch",
-            kind: "a worker or end of a flow".to_owned(),
             needs: "host",
         })),
         None => {

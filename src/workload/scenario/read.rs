@@ -70,10 +70,9 @@ pub fn parse(
     })?;
     let top = Section::open(&source, "the file".into(), 0..0, document.get_ref(), TOP)?;
     let name = top.get("name").map_or(Ok(String::new()), |entry| entry.name())?;
-    let seed = match seed {
-        Some(seed) => seed,
-        None => top.int_or("seed", 0, 0, i64::MAX as u64)?,
-    };
+    // Read even where the caller's seed counts, so that a file is good or bad whatever the flags are.
+    let own_seed = top.int_or("seed", 0, 0, i64::MAX as u64)?;
+    let seed = seed.unwrap_or(own_seed);
     let packet_scale = match top.get("packet_scale") {
         None => None,
         Some(entry) => Some(entry.int(1, 1_000_000)? as u32),

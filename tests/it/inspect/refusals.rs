@@ -1,6 +1,6 @@
 //! What the commands say when a flag, a name or a switch is wrong: what, where, why, what to do; and the exit code.
 
-use super::{Primary, Switch, data, ours, ringpath, stderr};
+use super::{Primary, Switch, data, ours, output, ringpath, stderr};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::Output;
@@ -152,17 +152,17 @@ fn flags_of_simple_switch_grpc_are_honoured_noted_or_refused_but_never_ignored()
         (&["--", "--disable-swap"], "--disable-swap"),
         (&["--", "--grpc-server-addr", "0.0.0.0:50051"], "write 127.0.0.1:50051"),
         (&["--grpc-server-addr", "nowhere"], "write for example 127.0.0.1:9559"),
-        (&["--cpu-port", "512"], "512 is not in 1..=511"),
-        (&["--", "--priority-queues", "33"], "33 is not in 1..=32"),
+        (&["--cpu-port", "512"], "it must be a number between 1 and 511"),
+        (&["--", "--priority-queues", "33"], "it must be a number between 1 and 32"),
         (&["--", "--frobnicate"], "behind '--': unexpected argument '--frobnicate'"),
         (&["--frobnicate"], "unexpected argument '--frobnicate'"),
         (&["--cpu-port", "5", "--drop-port", "5"], "choose two ports"),
     ];
     for (args, part) in refusals {
-        let output = ringpath().arg("switch").args(args).output().unwrap();
+        let output = output(ringpath().arg("switch").args(args));
         refused(&output, 2, &[part]);
     }
-    let both = ringpath().args(["switch", &program, "--no-p4"]).output().unwrap();
+    let both = output(ringpath().args(["switch", &program, "--no-p4"]));
     refused(&both, 2, &["cannot be used with"]);
     // A script for Mininet, as it stands.
     let switch = Switch::conforming(&[
@@ -189,16 +189,13 @@ fn programs_that_do_not_load_end_the_switch_with_the_reason() {
         (&[&json, "--p4info", &ours], "program.json with"),
     ];
     for (args, part) in cases {
-        let output = ringpath()
-            .args(["switch", "--grpc-server-addr", "127.0.0.1:0"])
-            .args(args)
-            .output()
-            .unwrap();
+        let mut command = ringpath();
+        let output =
+            output(command.args(["switch", "--grpc-server-addr", "127.0.0.1:0"]).args(args));
         let text = stderr(&output);
         assert!(output.status.code() == Some(1) && text.contains(part), "{args:?}: {text}");
     }
     let switch = Switch::start(&["--no-p4"]);
-    let output =
-        ringpath().args(["switch", "--grpc-server-addr", &switch.address]).output().unwrap();
+    let output = output(ringpath().args(["switch", "--grpc-server-addr", &switch.address]));
     refused(&output, 1, &["cannot listen on", &switch.address]);
 }

@@ -136,7 +136,7 @@ fn all_match_kinds_print_in_the_form_that_filters_take() {
     );
     let shown = switch.json(&["table", "show", "all_kinds", "t=0xf2"]);
     let entry = &shown["entries"][0];
-    let wanted = json!({ "e": "1", "l": "167772160/8", "t": "0x2&0xf", "r": "5..9", "o": "1" });
+    let wanted = json!({ "e": "1", "l": "10.0.0.0/8", "t": "0x2&0xf", "r": "5..9", "o": "1" });
     assert_eq!(entry["match"], wanted);
     assert_eq!(entry["action"]["params"], json!({ "port": "3", "mac": "02:00:00:00:00:07" }));
     assert_eq!(entry["metadata"], "mine");

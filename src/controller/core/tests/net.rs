@@ -1,7 +1,9 @@
 //! A core, its store and a server per switch, in virtual time with a fixed delay each way.
 
 use super::device::FakeDevice;
-use crate::controller::config::{Artifacts, Config, Limits, Planning};
+use crate::controller::config::{
+    Artifacts, Config, Limits, Planning, TelemetryConfig, TelemetryWay,
+};
 use crate::controller::core::Core;
 use crate::controller::messages::{Event, Input, Output, RequestId, StreamNo};
 use crate::controller::record;
@@ -119,6 +121,7 @@ pub(super) fn config(topology: Topology, tune: impl Fn(&mut Config)) -> Config {
         force_pipeline: false,
         takeover: false,
         limits: Limits::default(),
+        telemetry: TelemetryConfig { way: TelemetryWay::Off, ..TelemetryConfig::default() },
     };
     tune(&mut config);
     config

@@ -58,6 +58,7 @@ impl<F: Forwarder> Net<F> {
             background: Vec::new(),
             speakers: Vec::new(),
             errors: None,
+            tap: None,
             trace: None,
             digest: 0,
             links,

@@ -11,6 +11,7 @@ use std::io::Write;
 
 pub mod counter;
 pub mod demo;
+pub mod evaluate;
 pub mod exit;
 mod grid;
 pub mod p4info;
@@ -60,6 +61,8 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 a check said no.";
 pub enum Command {
     /// Run several jobs on an embedded leaf-spine fabric of P4 switches and compare policies.
     Demo(demo::Args),
+    /// Run an experiment of the documentation over many seeds.
+    Evaluate(evaluate::Args),
     /// Plan a scenario offline: paths, queues, bounds and the gap to them.
     Plan(plan::Args),
     /// Run the controller against embedded switches with faults, and check invariants after every event.
@@ -110,6 +113,7 @@ pub fn main() -> std::process::ExitCode {
 pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match command {
         Command::Demo(args) => demo::run(&args, out),
+        Command::Evaluate(args) => evaluate::run(&args, out),
         Command::Plan(args) => plan::run(&args, out),
         Command::Simtest(args) => simtest::run(&args, out),
         Command::Switch(args) => switch::run(&args, out),

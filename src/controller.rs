@@ -13,6 +13,7 @@ pub mod rollout;
 pub mod store;
 
 pub use config::{
-    Artifacts, Config, Limits, Planning, SharedPolicy, TelemetryConfig, TelemetryWay,
+    Artifacts, Config, FeedbackConfig, Limits, Planning, SharedPolicy, TelemetryConfig,
+    TelemetryWay,
 };
 pub use messages::{Event, Input, Output, RequestId, StreamNo, TimerKey};

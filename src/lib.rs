@@ -19,6 +19,7 @@
 pub mod cli;
 pub mod controller;
 pub mod elastic;
+pub mod feedback;
 pub mod id;
 pub mod p4runtime;
 pub mod pipeline;
@@ -26,6 +27,7 @@ pub mod plan;
 pub mod report;
 pub mod sim;
 pub mod solver;
+pub mod straggler;
 pub mod switch;
 pub mod telemetry;
 pub mod time;

@@ -6,6 +6,7 @@
 //!
 //! The clock is the event [`queue`]; hosts, switches and the core run only inside event handlers (docs/architecture).
 
+pub mod detect;
 pub mod fabric;
 pub mod fault;
 pub mod harness;

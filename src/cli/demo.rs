@@ -7,8 +7,11 @@ mod timeline;
 mod trace;
 
 use super::{Exit, Format, exit};
-use crate::controller::{Artifacts, Planning, SharedPolicy, TelemetryConfig, TelemetryWay};
-use crate::report::demo::{Dropped, Limit, Packets, Report, Restart, Row, Telemetry};
+use crate::controller::{
+    Artifacts, FeedbackConfig, Planning, SharedPolicy, TelemetryConfig, TelemetryWay,
+};
+use crate::feedback::Mode;
+use crate::report::demo::{Dropped, Limit, Packets, Report, Restart, Row, Straggler, Telemetry};
 use crate::report::html::{About, page};
 use crate::report::timeline as timelines;
 use crate::report::trace::PolicyTrace;
@@ -52,6 +55,12 @@ pub struct Args {
     /// How often it reads them, for example `100ms`.
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub telemetry_interval: Span,
+    /// How stragglers are helped in the second run of `joint` (docs/feedback.md); `none`: no such run.
+    #[arg(long, value_enum, default_value_t = Help::Best)]
+    pub feedback: Help,
+    /// How far below expectation a flow must be to count as a straggler, as a share.
+    #[arg(long, value_name = "X", default_value_t = 0.20, value_parser = rho)]
+    pub rho: f64,
     /// How the result is printed.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
@@ -61,6 +70,47 @@ pub struct Args {
     /// Writes no page.
     #[arg(long, conflicts_with = "report")]
     pub no_report: bool,
+}
+
+/// What is done about stragglers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Help {
+    /// Nothing.
+    None,
+    /// One queue up (the published method).
+    Raise,
+    /// The best of nothing, another path, one queue up, by simulation on measured capacities.
+    Best,
+}
+
+impl From<Help> for Mode {
+    fn from(help: Help) -> Self {
+        match help {
+            Help::None => Self::None,
+            Help::Raise => Self::Raise,
+            Help::Best => Self::Best,
+        }
+    }
+}
+
+/// One run of the comparison.
+struct Run {
+    name: String,
+    policy: &'static str,
+    feedback: Mode,
+}
+
+/// Reads ρ.
+///
+/// # Errors
+/// Says what is allowed.
+pub fn rho(text: &str) -> Result<f64, String> {
+    let value: f64 =
+        text.parse().map_err(|_| format!("'{text}' is no number; write for example 0.2"))?;
+    if value > 0.0 && value < 1.0 {
+        return Ok(value);
+    }
+    Err(format!("ρ = {text} is out of range; it is a share above 0 and below 1, by default 0.2"))
 }
 
 /// Objectives as flags (docs/scheduling).
@@ -142,7 +192,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             .with_context(|| format!("cannot use scenario {}", path.display()))?,
         None => default_scenario(args.seed.unwrap_or(0)).context("the built-in scenario")?,
     };
-    let names = policy_names(args)?;
+    let runs = runs(args)?;
     let artifacts = artifacts()?;
     let shared: Vec<SharedPolicy> =
         policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
@@ -151,10 +201,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         interval: args.telemetry_interval,
         ..TelemetryConfig::default()
     };
-    let spec = |policy| RunSpec {
+    let spec = |run: &Run| RunSpec {
         scenario: &scenario,
         policies: &shared,
-        policy,
+        policy: run.policy,
         artifacts: &artifacts,
         wire: match args.wire {
             Reach::Grpc => WireKind::Grpc,
@@ -163,20 +213,28 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         planning: planning(args.objective, &scenario),
         // A departure only frees capacity, and a plan made anew for the rest moves flows in the middle of their steps
         // without knowing how far the remaining jobs are (docs/scheduling, "When plans are made").
-        options: Options { telemetry, ..Options::default() },
+        options: Options {
+            telemetry,
+            feedback: FeedbackConfig::new(run.feedback, args.rho),
+            ..Options::default()
+        },
     };
-    let progress = progress(names.len());
-    let results: Vec<anyhow::Result<(RunResult, Recording)>> = names
+    let progress = progress(runs.len());
+    let results: Vec<anyhow::Result<(RunResult, Recording)>> = runs
         .par_iter()
-        .map(|name| {
-            let result = watch(&spec(name)).with_context(|| format!("policy {name}"));
+        .map(|run| {
+            let name = &run.name;
+            let mut result = watch(&spec(run)).with_context(|| format!("policy {name}"));
+            if let Ok((result, _)) = &mut result {
+                result.policy.clone_from(name);
+            }
             progress.inc(1);
             progress.set_message(format!("{name} done"));
             result
         })
         .collect();
     let results = results.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-    let alone = contention_free(&spec(names[0])).context("the contention-free limit")?;
+    let alone = contention_free(&spec(&runs[0])).context("the contention-free limit")?;
     progress.finish_and_clear();
     let traces = traces(&scenario, &results, &alone);
     let results: Vec<RunResult> = results.into_iter().map(|(result, _)| result).collect();
@@ -241,6 +299,12 @@ fn about(args: &Args, scenario: &Scenario) -> About {
     if args.objective != Goal::Both {
         command.push_str(&format!(" --objective {}", value_name(args.objective)));
     }
+    if args.feedback != Help::Best {
+        command.push_str(&format!(" --feedback {}", value_name(args.feedback)));
+    }
+    if (args.rho - 0.2).abs() > f64::EPSILON {
+        command.push_str(&format!(" --rho {}", args.rho));
+    }
     if args.wire != Reach::Grpc {
         command.push_str(&format!(" --wire {}", value_name(args.wire)));
     }
@@ -294,6 +358,23 @@ pub fn artifacts() -> anyhow::Result<Artifacts> {
         p4info: index.info().clone(),
         device_config: bytes::Bytes::from_static(DEVICE_CONFIG),
     })
+}
+
+/// The published method raises stragglers itself; `joint` runs without help and then with it.
+fn runs(args: &Args) -> anyhow::Result<Vec<Run>> {
+    let help = Mode::from(args.feedback);
+    let mut runs = Vec::new();
+    for policy in policy_names(args)? {
+        let feedback = match policy {
+            "paper" if help != Mode::None => Mode::Raise,
+            _ => Mode::None,
+        };
+        runs.push(Run { name: policy.to_owned(), policy, feedback });
+        if policy == "joint" && help != Mode::None {
+            runs.push(Run { name: "joint+feedback".into(), policy, feedback: help });
+        }
+    }
+    Ok(runs)
 }
 
 fn policy_names(args: &Args) -> anyhow::Result<Vec<&'static str>> {
@@ -402,8 +483,21 @@ fn row(result: &RunResult) -> Row {
             dropped: dropped(result),
             bytes_seen: result.telemetry.totals.bytes_seen,
         },
-        stragglers: Vec::new(),
+        stragglers: result.stragglers.iter().map(straggler).collect(),
         restarts: result.restarts.iter().map(restart).collect(),
+    }
+}
+
+fn straggler(found: &simulated::Straggler) -> Straggler {
+    Straggler {
+        job: found.job.clone(),
+        flow: found.flow,
+        link: found.link.clone(),
+        slow_at_ms: found.slow_at_ms,
+        flagged_at_ms: found.flagged_at_ms,
+        raised_at_ms: found.raised_at_ms,
+        kept: found.kept,
+        evidence: found.evidence.clone(),
     }
 }
 

@@ -1,10 +1,12 @@
 //! What a core is made with. In: artifacts, topology, policies, limits. Out: [`Config`]. Must not know inputs.
 
+use crate::feedback::{Mode, Settings};
 use crate::p4runtime::proto::p4::config::v1::P4Info;
 use crate::p4runtime::proto::p4::v1 as proto;
+use crate::pipeline::Program;
 use crate::pipeline::slots::Sizes;
-use crate::pipeline::{Program, Settings};
 use crate::solver::{Objective, Policy};
+use crate::straggler::Rule;
 use crate::time::Span;
 use crate::topology::Topology;
 use bytes::Bytes;
@@ -163,6 +165,39 @@ impl Default for TelemetryConfig {
     }
 }
 
+/// How stragglers are found and helped (docs/feedback.md). Without telemetry neither happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FeedbackConfig {
+    /// When a flow is a straggler.
+    pub rule: Rule,
+    /// What is done then.
+    pub settings: Settings,
+}
+
+/// Packet times that a packet waits on a path where nobody holds it up: behind an acknowledgement or the last packet of
+/// another at each hop.
+const FLOOR_PACKETS: u64 = 2;
+/// Waiting that a switch reports even when idle (BMv2 needs 7 to 26 µs from queue to queue).
+const FLOOR: Span = Span::from_micros(30);
+
+impl FeedbackConfig {
+    /// A mode and ρ; everything else as documented.
+    #[must_use]
+    pub fn new(mode: Mode, rho: f64) -> Self {
+        Self {
+            rule: Rule { rho, ..Rule::default() },
+            settings: Settings { mode, keep: rho / 2.0, ..Settings::default() },
+        }
+    }
+
+    /// The same for a fabric where a full packet takes so long at the slowest port.
+    #[must_use]
+    pub fn with_packet_time(self, packet: Span) -> Self {
+        let floor = FLOOR.max(Span(packet.0.saturating_mul(FLOOR_PACKETS))).as_secs_f64();
+        Self { rule: Rule { floor, ..self.rule }, ..self }
+    }
+}
+
 /// What a core is made with.
 pub struct Config {
     /// The cabling; fixed for the life of the core.
@@ -174,7 +209,7 @@ pub struct Config {
     /// The same, resolved.
     pub program: Program,
     /// Marks and thresholds.
-    pub settings: Settings,
+    pub settings: crate::pipeline::Settings,
     /// Slot register sizes.
     pub slots: Sizes,
     /// Policies by name; at least one.
@@ -193,4 +228,6 @@ pub struct Config {
     pub limits: Limits,
     /// What is read of the fabric.
     pub telemetry: TelemetryConfig,
+    /// What is done about stragglers.
+    pub feedback: FeedbackConfig,
 }

@@ -37,6 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod bringup;
 mod fabric;
+mod feedback;
 mod flows;
 mod members;
 mod planning;
@@ -151,6 +152,7 @@ pub struct Core {
     logged: Vec<(u64, Event)>,
     /// What is read of the fabric; never stored.
     collector: telemetry::Collector,
+    watch: feedback::Watch,
 }
 
 /// The entries' view of the core's state; a function of its parts, so that switches can be changed meanwhile.
@@ -228,6 +230,7 @@ impl Core {
             next_event: 0,
             logged: Vec::new(),
             collector,
+            watch: feedback::Watch::new(&config.feedback),
             config,
         })
     }
@@ -279,7 +282,10 @@ impl Core {
             Input::Timer(key) => self.timer(key),
             Input::SubmitJobs(jobs) => self.submit(jobs),
             Input::JobFinished { job } => self.finish(job),
-            Input::Progress { job, iterations, .. } => self.progressed(job, iterations),
+            Input::Progress { job, iterations, compute } => {
+                self.progressed(job, iterations);
+                self.computed(job, &compute);
+            }
             Input::Host { host, up } => self.host(host, up),
             Input::Joined { job, generation, flows } => self.joined(job, generation, flows),
             Input::Link { link, up } => self.link(link, up),
@@ -371,6 +377,10 @@ impl Core {
                 self.unsettled.insert(state.flow);
                 self.states.insert(state.flow, state);
             }
+            Record::Feedback(feedback) => {
+                self.watch.feedback = feedback;
+                self.watch.feedback.restarted(self.config.feedback.settings);
+            }
             Record::Event { number, .. } => self.next_event = self.next_event.max(number + 1),
         }
     }
@@ -447,6 +457,7 @@ impl Core {
                 policy: self.policy.clone(),
                 goals: self.goals.clone(),
             }),
+            Key::Feedback => Some(Record::Feedback(self.watch.feedback.clone())),
             Key::Flow(flow) => Some(Record::Flow(self.states.get(&flow)?.clone())),
             Key::Event(number) => {
                 let (_, event) = self.logged.iter().find(|(logged, _)| *logged == number)?;

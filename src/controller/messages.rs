@@ -18,10 +18,13 @@
 use super::rollout::Side;
 use super::store::{Batch, Record};
 use crate::elastic::Generation;
+use crate::feedback::{Action, Why};
 use crate::id::{FlowId, HostId, JobId, LinkId, SwitchId};
 use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use crate::p4runtime::rpc::{Code, Rpc, RpcResult, StreamEnd};
+use crate::straggler::{Evidence, Kind};
 use crate::time::{Span, Time};
+use crate::topology::Path;
 use crate::workload::{Flow, Job};
 use serde::{Deserialize, Serialize};
 
@@ -213,7 +216,7 @@ pub enum TimerKey {
 }
 
 /// Something worth telling.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum Event {
     /// This controller is primary at a switch.
@@ -393,6 +396,71 @@ pub enum Event {
         flows: u64,
         /// Those of which there is no sample.
         missing: u64,
+    },
+    /// A flow is held up.
+    StragglerFlagged {
+        /// The flow.
+        flow: FlowId,
+        /// Its job.
+        job: JobId,
+        /// By what.
+        kind: Kind,
+        /// The numbers.
+        evidence: Evidence,
+    },
+    /// A straggler goes one queue up.
+    StragglerRaised {
+        /// The flow.
+        flow: FlowId,
+        /// Its job.
+        job: JobId,
+        /// Its queue by plan.
+        from: u8,
+        /// Its queue from now on.
+        to: u8,
+        /// Share of the objective that it should gain; 0 where nothing was simulated.
+        gain: f64,
+        /// Why.
+        evidence: Evidence,
+    },
+    /// A straggler takes another path.
+    StragglerRerouted {
+        /// The flow.
+        flow: FlowId,
+        /// Its job.
+        job: JobId,
+        /// Its path by plan.
+        from: Path,
+        /// Its path from now on.
+        to: Path,
+        /// Share of the objective that it should gain.
+        gain: f64,
+        /// Why.
+        evidence: Evidence,
+    },
+    /// A reaction made its flow faster and stays.
+    ReactionKept {
+        /// The flow.
+        flow: FlowId,
+        /// Its job.
+        job: JobId,
+        /// What was done.
+        action: Action,
+        /// Rate since over rate before.
+        speedup: f64,
+    },
+    /// A reaction was taken back.
+    ReactionUndone {
+        /// The flow.
+        flow: FlowId,
+        /// Its job.
+        job: JobId,
+        /// What was done.
+        action: Action,
+        /// Rate since over rate before; 0 if it was never seen.
+        speedup: f64,
+        /// Why it was taken back.
+        why: Why,
     },
     /// A leaf has no free slot; a flow is not tracked.
     Untracked {

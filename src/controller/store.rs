@@ -8,6 +8,7 @@
 use super::messages::Event;
 use super::rollout::{FlowState, Goal};
 use crate::elastic::Generation;
+use crate::feedback::Feedback;
 use crate::id::{FlowId, JobId, SwitchId};
 use crate::pipeline::labels::Labels;
 use crate::pipeline::slots::Slots;
@@ -42,6 +43,8 @@ pub enum Key {
     Job(JobId),
     /// The target of the rollout.
     Target,
+    /// Reactions to stragglers.
+    Feedback,
     /// A flow's entries.
     Flow(FlowId),
     /// One line of the event log.
@@ -84,6 +87,8 @@ pub enum Record {
         /// Goal of every flow that has a live path.
         goals: BTreeMap<FlowId, Goal>,
     },
+    /// Reactions to stragglers, their pauses, slow links.
+    Feedback(Feedback),
     /// The journal of one flow.
     Flow(FlowState),
     /// One event.
@@ -108,6 +113,7 @@ impl Record {
             Self::Switch { switch, .. } => Key::Switch(*switch),
             Self::Job { job, .. } => Key::Job(job.id),
             Self::Target { .. } => Key::Target,
+            Self::Feedback(_) => Key::Feedback,
             Self::Flow(flow) => Key::Flow(flow.flow),
             Self::Event { number, .. } => Key::Event(*number),
         }
@@ -232,6 +238,7 @@ fn key_text(key: Key) -> String {
         Key::Switch(switch) => format!("3/switch/{:010}", switch.0),
         Key::Job(job) => format!("4/job/{:010}", job.0),
         Key::Target => "5/target".to_owned(),
+        Key::Feedback => "5a/feedback".to_owned(),
         Key::Flow(flow) => format!("6/flow/{:010}", flow.0),
         Key::Event(number) => format!("7/event/{number:020}"),
     }

@@ -7,10 +7,12 @@ mod alone;
 mod assemble;
 mod measure;
 mod record;
+mod stragglers;
 
 pub use alone::contention_free;
 pub use assemble::{Assembly, Options, assemble};
 pub use measure::{Dropped, Packets, Restart, RunResult, Telemetry};
+pub use stragglers::Straggler;
 
 use crate::controller::core::CoreError;
 use crate::controller::{Artifacts, Planning, SharedPolicy};

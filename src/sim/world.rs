@@ -150,6 +150,8 @@ pub struct World<W> {
     lost_in_restarts: Losses,
     control: Control,
     random: Pcg64,
+    /// Draws the delays of telemetry.
+    reading: Pcg64,
     delays: Delays,
     progress: Progress,
     counts: ControlCounts,
@@ -179,7 +181,7 @@ struct Progress {
 pub struct ControlCounts {
     /// Calls executed at switches.
     pub calls: u64,
-    /// Updates that switches executed.
+    /// Updates of entries that switches executed; telemetry writes none.
     pub updates: u64,
     /// Messages delivered over streams to the controller.
     pub messages: u64,
@@ -227,6 +229,7 @@ impl<W: Wire> World<W> {
             lost_in_restarts: Losses::default(),
             control: Control::default(),
             random: stream(parts.seed, "control delays", 0),
+            reading: stream(parts.seed, "telemetry delays", 0),
             delays: parts.delays,
             progress: Progress { open, ..Progress::default() },
             counts: ControlCounts::default(),

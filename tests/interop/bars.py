@@ -51,7 +51,7 @@ def main():
         (first + place, name)
         for place, run in enumerate(by)
         for name in names
-        if name != "joint"
+        if not name.startswith("joint")
         and run[name]["comm_ms_mean"] < run["joint"]["comm_ms_mean"]
         and run[name]["gpu_utilisation"] > run["joint"]["gpu_utilisation"]
     ]

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-POLICIES = ["ecmp", "least-loaded", "sebf", "crux", "paper", "joint"]
+POLICIES = ["ecmp", "least-loaded", "sebf", "crux", "paper", "joint", "joint+feedback"]
 DROPS = ["label_miss", "queue_full", "link_down", "host_down", "other"]
 MEMORY_KB_MAX = 1_000_000
 

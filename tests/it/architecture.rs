@@ -28,6 +28,8 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("pipeline", &["topology", "plan", "p4runtime"][..]),
         ("switch", &["p4runtime"][..]),
         ("telemetry", &["pipeline"][..]),
+        ("straggler", &["telemetry"][..]),
+        ("feedback", &["topology", "workload", "plan", "solver", "straggler"][..]),
         (
             "controller",
             &[
@@ -39,6 +41,8 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "p4runtime",
                 "pipeline",
                 "telemetry",
+                "straggler",
+                "feedback",
             ][..],
         ),
         (
@@ -54,6 +58,8 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "switch",
                 "controller",
                 "telemetry",
+                "straggler",
+                "feedback",
             ][..],
         ),
         ("report", &[][..]),
@@ -71,6 +77,8 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "controller",
                 "sim",
                 "telemetry",
+                "straggler",
+                "feedback",
                 "report",
             ][..],
         ),

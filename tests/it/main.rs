@@ -12,6 +12,7 @@ mod architecture;
 mod bad_input;
 mod data_plane;
 mod demo_report;
+mod detection;
 mod fake_device;
 mod inspect;
 mod interop;

@@ -20,18 +20,32 @@ use crate::workload::{Flow, Job};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The part of the jobs that can be planned, renumbered.
-struct Part {
+pub(super) struct Part {
     topology: Topology,
     jobs: Vec<Job>,
     flows: Vec<Flow>,
-    paths: Vec<Vec<Path>>,
+    pub(super) paths: Vec<Vec<Path>>,
     /// Finished iterations.
     done: Vec<u32>,
     /// What the plan in force says.
     routes: Vec<Option<(Path, u8)>>,
     /// The real id of each dense flow id.
-    ids: Vec<FlowId>,
+    pub(super) ids: Vec<FlowId>,
     unroutable: usize,
+}
+
+impl Part {
+    /// As policies see it.
+    pub(super) fn problem(&self, levels: u8) -> Problem<'_> {
+        Problem {
+            topology: &self.topology,
+            jobs: &self.jobs,
+            flows: &self.flows,
+            paths: &self.paths,
+            levels,
+            in_force: InForce { done: &self.done, routes: &self.routes },
+        }
+    }
 }
 
 impl Core {
@@ -116,6 +130,7 @@ impl Core {
             return;
         };
         self.done.remove(&job);
+        self.forget_job(job);
         self.memberships.remove(&job);
         self.dirty.extend([Key::Job(job), Key::Target]);
         for flow in flows {
@@ -155,14 +170,7 @@ impl Core {
         let Some(policy) = policies.clone().find(|policy| policy.name() == self.policy) else {
             return;
         };
-        let problem = Problem {
-            topology: &part.topology,
-            jobs: &part.jobs,
-            flows: &part.flows,
-            paths: &part.paths,
-            levels: self.config.planning.levels,
-            in_force: InForce { done: &part.done, routes: &part.routes },
-        };
+        let problem = part.problem(self.config.planning.levels);
         let effort = Effort {
             seed: self.config.seed,
             max_evaluations: self.config.planning.max_evaluations,
@@ -181,9 +189,10 @@ impl Core {
         }
     }
 
-    fn part(&self) -> Part {
+    pub(super) fn part(&self) -> Part {
         let topology = &self.config.topology;
-        let state = LinkState { failed: self.ground.failed.clone(), factor: BTreeMap::new() };
+        let factor = self.watch.feedback.factors();
+        let state = LinkState { failed: self.ground.failed.clone(), factor };
         let mut part = Part {
             topology: state.apply(topology),
             jobs: Vec::new(),
@@ -207,7 +216,8 @@ impl Core {
             for (flow, paths) in flows.into_iter().zip(paths) {
                 let id = FlowId::from(part.flows.len());
                 let goal = self.goals.get(&flow.id);
-                part.routes.push(goal.map(|goal| (goal.path.clone(), goal.forward.queue)));
+                let route = |goal: &Goal| (goal.path.clone(), self.planned_queue(flow.id, goal));
+                part.routes.push(goal.map(route));
                 part.ids.push(flow.id);
                 part.flows.push(Flow { id, job: dense, ..flow.clone() });
                 part.paths.push(paths);
@@ -266,7 +276,11 @@ impl Core {
         Ok(goals)
     }
 
-    fn goal(&self, id: FlowId, assignment: &Assignment) -> Result<Option<Goal>, LabelError> {
+    pub(super) fn goal(
+        &self,
+        id: FlowId,
+        assignment: &Assignment,
+    ) -> Result<Option<Goal>, LabelError> {
         let topology = &self.config.topology;
         let flow = self.flows.get(&id);
         let back = flow.and_then(|flow| self.way_back(flow, Some(&assignment.path)));
@@ -288,9 +302,10 @@ impl Core {
         };
         let changed = goals.iter().filter(|goal| !reached(goal)).count();
         self.generation += 1;
+        self.watch.feedback.replanned();
         self.unsettled.extend(goals.keys());
         self.goals = goals;
-        self.dirty.insert(Key::Target);
+        self.dirty.extend([Key::Target, Key::Feedback]);
         // A new plan may try again what a switch refused under the old one.
         let classify = self.config.program.classify.id();
         let of_flow =

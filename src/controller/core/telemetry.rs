@@ -17,8 +17,8 @@ mod exchange;
 mod leaf;
 
 use super::super::config::{TelemetryConfig, TelemetryWay};
-use super::super::messages::{Event, TimerKey};
-use super::switch::Phase;
+use super::super::messages::{Event, RequestId, TimerKey};
+use super::switch::{Call, Phase};
 use super::{Core, CoreError};
 use crate::id::{FlowId, SwitchId};
 use crate::pipeline::slots::UNTRACKED;
@@ -122,6 +122,13 @@ impl Core {
     #[must_use]
     pub const fn intervals(&self) -> u64 {
         self.collector.intervals
+    }
+
+    /// Whether a call in flight is one of telemetry.
+    #[must_use]
+    pub fn is_reading(&self, switch: SwitchId, request: RequestId) -> bool {
+        let call = self.switches.get(switch.index()).and_then(|s| s.calls.get(&request));
+        matches!(call, Some(Call::Telemetry))
     }
 
     /// The interval that runs at a leaf, in the leaf's own numbers, as far as is known.
@@ -247,6 +254,7 @@ impl Core {
     /// The samples of a closed interval are all in or given up. Called exactly once per interval, in order of numbers;
     /// [`Core::telemetry`] holds the windows.
     fn observed(&mut self, interval: u32) {
+        self.judge(interval);
         if self.config.telemetry.report {
             let totals = self.collector.telemetry.totals();
             let (samples, missing) = self.collector.before;

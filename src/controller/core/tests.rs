@@ -1,6 +1,7 @@
 //! The core against servers of fake devices, in virtual time.
 
 mod device;
+mod feedback;
 mod members;
 mod net;
 mod planning;

@@ -11,8 +11,26 @@ fn records() -> Vec<Record> {
         Record::Slots(Slots::default()),
         Record::Switch { switch: SwitchId(3), incarnation: 9 },
         Record::Target { generation: 4, policy: "first".into(), goals: BTreeMap::new() },
+        Record::Feedback(feedback()),
         Record::Event { number: 2, at: Time(5), event: Event::Synced { switch: SwitchId(1) } },
     ]
+}
+
+/// With a reaction on trial and two slow links.
+fn feedback() -> Feedback {
+    use crate::feedback::{Action, Place, Reaction, Settings};
+    use crate::straggler::{Evidence, Suspect};
+    use crate::topology::Path;
+    let place = |queue, link| {
+        let links = vec![crate::id::LinkId(link)];
+        Place { path: Path { tree: crate::id::TreeId(0), links }, queue }
+    };
+    let suspects = vec![Suspect { link: crate::id::LinkId(1), factor: 0.25 }];
+    let evidence = Evidence { interval: 4, rate: 1.5e9, suspects, ..Evidence::default() };
+    let mut feedback = Feedback::new(Settings::default());
+    let (from, to) = (place(2, 1), place(2, 5));
+    feedback.begin(Reaction::new(Action::Reroute, from, to, evidence, FlowId(7)));
+    feedback
 }
 
 fn put(records: Vec<Record>) -> Batch {
@@ -37,7 +55,10 @@ fn what_is_committed_is_loaded_in_key_order_and_deleted_records_are_gone() {
         let batch = Batch { puts: vec![Record::Epoch(8)], deletes: vec![Key::Target, Key::Labels] };
         store.commit(&batch).unwrap();
         let keys: Vec<Key> = store.load().unwrap().iter().map(Record::key).collect();
-        assert_eq!(keys, [Key::Epoch, Key::Slots, Key::Switch(SwitchId(3)), Key::Event(2)]);
+        assert_eq!(
+            keys,
+            [Key::Epoch, Key::Slots, Key::Switch(SwitchId(3)), Key::Feedback, Key::Event(2)]
+        );
         assert_eq!(store.load().unwrap()[0], Record::Epoch(8));
     }
 }

@@ -1,12 +1,13 @@
 //! The invariants themselves (docs/control, "Deterministic simulation").
 
 use super::{Finding, Invariant, View};
-use crate::id::SwitchId;
+use crate::id::{FlowId, LinkId, SwitchId};
 use crate::pipeline::labels::Label;
 use crate::pipeline::path_forward;
 use crate::plan::{CONTROL_QUEUE, RAISED_QUEUE};
 use crate::sim::packet::link::End;
 use crate::sim::world::Happened;
+use std::collections::BTreeMap;
 
 /// Every label that a present `classify` entry can write leads from its leaf to the flow's sink leaf.
 pub struct LabelsInstalled;
@@ -35,7 +36,7 @@ impl Invariant for LabelsInstalled {
                     .map(|host| view.topology.leaf_of(host))
                     .next();
                 for label in [tag.label, tag.old_label] {
-                    walk(view, leaf, label, sink).map_err(|found| {
+                    walk(view, leaf, label, sink, &mut Vec::new()).map_err(|found| {
                         let wanted = format!(
                             "label {} of {} -> {} to lead from switch {leaf} to its sink leaf {sink:?}",
                             label.0, key.src, key.dst
@@ -49,12 +50,13 @@ impl Invariant for LabelsInstalled {
     }
 }
 
-/// Follows a label; a hole at a switch whose entries are lost and under repair is that restart's doing.
+/// Follows a label and collects its links; a hole at a switch whose entries are lost and under repair is that restart's doing.
 fn walk(
     view: &View<'_>,
     leaf: SwitchId,
     label: Label,
     sink: Option<SwitchId>,
+    links: &mut Vec<LinkId>,
 ) -> Result<(), String> {
     let mut at = leaf;
     for _ in 0..MAX_HOPS {
@@ -63,8 +65,9 @@ fn walk(
             Some(path_forward::Action::Sink) => return Err(format!("it ends at switch {at}")),
             Some(path_forward::Action::Forward { port }) => {
                 let node = view.topology.switch_node(at);
-                let links = view.topology.out_links(node).iter();
-                let next = links.copied().find(|link| view.topology.link(*link).from_port == *port);
+                let out = view.topology.out_links(node).iter();
+                let next = out.copied().find(|link| view.topology.link(*link).from_port == *port);
+                links.extend(next);
                 match next.map(|link| view.net.link(link).to) {
                     Some(End::Switch(next, _)) => at = next,
                     other => return Err(format!("port {port} of switch {at} leads to {other:?}")),
@@ -145,7 +148,8 @@ impl Invariant for OrderKept {
     }
 }
 
-/// Data in the queues that plans may use or the raised one, acknowledgements in the control queue.
+/// Data in the queues that plans may use or the raised one, acknowledgements in the control queue; on no link more than one
+/// raised flow.
 pub struct QueueInRange {
     /// Queues that plans may use: `0..levels`.
     pub levels: u8,
@@ -182,8 +186,31 @@ impl Invariant for QueueInRange {
                 }
             }
         }
-        Ok(())
+        one_raised_per_link(view)
     }
+}
+
+/// The raised queue is not shared: a straggler that waits behind another is not helped.
+fn one_raised_per_link(view: &View<'_>) -> Finding {
+    let mut raised: BTreeMap<LinkId, FlowId> = BTreeMap::new();
+    for leaf in view.topology.switches() {
+        let entries = view.tables.of(leaf).classify.iter();
+        for (key, tag) in entries.filter(|(_, tag)| tag.queue == RAISED_QUEUE) {
+            let Some(flow) = view.flows.iter().find(|flow| flow.key == *key) else { continue };
+            let mut links = vec![view.topology.uplink(flow.src), view.topology.downlink(flow.dst)];
+            let sink = Some(view.topology.leaf_of(flow.dst));
+            // A label that leads nowhere is another statement's matter.
+            let _ = walk(view, leaf, tag.label, sink, &mut links);
+            for link in links {
+                if let Some(other) = raised.insert(link, flow.id).filter(|other| *other != flow.id)
+                {
+                    let wanted = format!("at most one raised flow on link {link}");
+                    return Err((wanted, format!("flows {other} and {}", flow.id)));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Everything that waits has a bound.

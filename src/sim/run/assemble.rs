@@ -3,8 +3,8 @@
 use super::{RunError, RunSpec};
 use crate::controller::config::Config;
 use crate::controller::core::Core;
-use crate::controller::{Limits, TelemetryConfig, TelemetryWay};
-use crate::id::JobId;
+use crate::controller::{FeedbackConfig, Limits, TelemetryConfig, TelemetryWay};
+use crate::id::{JobId, LinkId};
 use crate::p4runtime::p4info::Index;
 use crate::pipeline::counters::Counters;
 use crate::pipeline::slots::Sizes;
@@ -42,6 +42,8 @@ pub struct Options {
     pub wait_linger: bool,
     /// What the controller reads; its `scale` is set to the run's σ.
     pub telemetry: TelemetryConfig,
+    /// What the controller does about stragglers; the path's floor is set by the run's packet time.
+    pub feedback: FeedbackConfig,
     /// Switches behave like BMv2 behind PI, which refuses RegisterEntry.
     pub mimic_bmv2: bool,
 }
@@ -58,6 +60,7 @@ impl Default for Options {
             wait_linger: false,
             // Its timer never ends, so whoever waits for the end of all events turns it on knowingly.
             telemetry: TelemetryConfig { way: TelemetryWay::Off, ..TelemetryConfig::default() },
+            feedback: FeedbackConfig::default(),
             mimic_bmv2: false,
         }
     }
@@ -74,6 +77,8 @@ pub struct Facts {
     pub counters: Counters,
     /// P4Runtime device ids by switch.
     pub device_ids: Vec<u64>,
+    /// When the scenario slows which cable down, ascending.
+    pub slowed: Vec<(Span, LinkId)>,
 }
 
 /// A world's parts without its wire.
@@ -181,8 +186,15 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         takeover: false,
         limits: Limits { flip_deadline: FLIP_DEADLINE, ..Limits::default() },
         telemetry: TelemetryConfig { scale: scale.sigma, ..spec.options.telemetry },
+        feedback: spec.options.feedback.with_packet_time(scale.slowest_packet_time()),
     })?;
-    let facts = Facts { counters: Counters::resolve(&index)?, scale, seed, device_ids };
+    let facts = Facts {
+        counters: Counters::resolve(&index)?,
+        scale,
+        seed,
+        device_ids,
+        slowed: slowed(spec.scenario),
+    };
     Ok(Assembly {
         servers,
         script: script(spec, &facts.scale),
@@ -196,6 +208,14 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         faults: Faults::new(spec.options.faults.clone()),
         recovery: spec.options.recovery,
     })
+}
+
+fn slowed(scenario: &Scenario) -> Vec<(Span, LinkId)> {
+    let slow = |event: &crate::workload::Event| match event.kind {
+        EventKind::LinkSlow { link, .. } => Some((event.at, link)),
+        _ => None,
+    };
+    scenario.events.iter().filter_map(slow).collect()
 }
 
 /// The scenario's events as steps.

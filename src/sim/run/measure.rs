@@ -2,6 +2,7 @@
 
 use super::RunError;
 use super::assemble::Facts;
+use super::stragglers::{Straggler, stragglers};
 use crate::id::{JobId, SwitchId};
 use crate::p4runtime::proto::p4::v1::ReadRequest;
 use crate::p4runtime::rpc::{Reply, Rpc};
@@ -85,6 +86,8 @@ pub struct RunResult {
     pub packets: Packets,
     /// Jobs that went on with another membership.
     pub restarts: Vec<Restart>,
+    /// Verdicts, and what was done about them.
+    pub stragglers: Vec<Straggler>,
     /// Flips that happened without a gap, counted by the program.
     pub forced_flips: u64,
     /// Updates that the switches executed for the controller.
@@ -148,6 +151,7 @@ pub fn measure<W: Wire>(
         gpu_utilisation,
         packets: packets(&traffic, &drops, world),
         restarts: restarts(world, begin),
+        stragglers: stragglers(facts, world),
         forced_flips,
         entries_written: counts.updates,
         calls: counts.calls,

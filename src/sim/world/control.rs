@@ -41,7 +41,7 @@ pub(super) enum Waiting {
     Open { switch: SwitchId, stream: StreamNo },
     Close { switch: SwitchId, stream: StreamNo },
     Send { switch: SwitchId, stream: StreamNo, messages: Vec<StreamMessageRequest> },
-    Call { switch: SwitchId, request: RequestId, deadline: Time, rpc: Rpc },
+    Call { switch: SwitchId, call: Sent, rpc: Rpc },
     Reply { switch: SwitchId, request: RequestId, result: RpcResult },
     Message { switch: SwitchId, stream: StreamNo, message: StreamMessageResponse },
     Ended { switch: SwitchId, stream: StreamNo, end: StreamEnd },
@@ -50,6 +50,15 @@ pub(super) enum Waiting {
     Fault(u32),
     Report(JobId),
     Joined { job: JobId, generation: Generation },
+}
+
+/// A call under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    request: RequestId,
+    deadline: Time,
+    /// Telemetry: it draws its delays apart.
+    reading: bool,
 }
 
 /// Control events by place, so that the queue carries small numbers.
@@ -117,8 +126,14 @@ impl<W: Wire> World<W> {
     }
 
     pub(super) fn delay(&mut self) -> Span {
+        self.drawn_delay(false)
+    }
+
+    /// Telemetry has draws of its own, so that a run goes the same way however, and whether, the fabric is read.
+    fn drawn_delay(&mut self, reading: bool) -> Span {
         let Delays { shortest, longest, .. } = self.delays;
-        Span(self.random.random_range(shortest.0..=longest.0.max(shortest.0)))
+        let random = if reading { &mut self.reading } else { &mut self.random };
+        Span(random.random_range(shortest.0..=longest.0.max(shortest.0)))
     }
 
     /// Steps the core and starts what it wants done, in order.
@@ -142,7 +157,10 @@ impl<W: Wire> World<W> {
                 self.push(at, Waiting::Open { switch, stream });
             }
             Output::Send { switch, stream, messages } => {
-                let at = self.arrival(now, switch);
+                let at = match messages.iter().all(is_packet_out) {
+                    true => self.in_line(now, switch, true),
+                    false => self.arrival(now, switch),
+                };
                 self.push(at, Waiting::Send { switch, stream, messages });
             }
             Output::CloseStream { switch, stream } => {
@@ -150,11 +168,13 @@ impl<W: Wire> World<W> {
                 self.push(at, Waiting::Close { switch, stream });
             }
             Output::Call { switch, request, deadline, rpc } => {
-                let at = now + self.delay();
+                let reading = self.core.is_reading(switch, request);
+                let at = now + self.drawn_delay(reading);
                 if let Some(out) = self.calls_out.get_mut(switch.index()) {
                     *out += 1;
                 }
-                self.push(at, Waiting::Call { switch, request, deadline, rpc });
+                let call = Sent { request, deadline, reading };
+                self.push(at, Waiting::Call { switch, call, rpc });
             }
             Output::Timer { at, key } => self.push(at, Waiting::Timer(key)),
             Output::Notify(notice) => self.notice(now, notice)?,
@@ -164,12 +184,16 @@ impl<W: Wire> World<W> {
 
     /// Streams are ordered: a message never overtakes the one before it.
     fn arrival(&mut self, now: Time, switch: SwitchId) -> Time {
-        let at = now + self.delay();
+        self.in_line(now, switch, false)
+    }
+
+    fn in_line(&mut self, now: Time, switch: SwitchId, reading: bool) -> Time {
+        let at = now + self.drawn_delay(reading);
         Control::after(&mut self.control.to_switch, switch, at)
     }
 
-    fn delivery(&mut self, now: Time, switch: SwitchId) -> Time {
-        let at = now + self.delay();
+    fn delivery(&mut self, now: Time, switch: SwitchId, reading: bool) -> Time {
+        let at = now + self.drawn_delay(reading);
         Control::after(&mut self.control.from_switch, switch, at)
     }
 
@@ -192,9 +216,7 @@ impl<W: Wire> World<W> {
                 self.touched(now, switch)?;
                 return Ok(Happened::Executed(switch, false));
             }
-            Waiting::Call { switch, request, deadline, rpc } => {
-                return self.call(now, switch, (request, deadline), rpc);
-            }
+            Waiting::Call { switch, call, rpc } => return self.call(now, switch, call, rpc),
             Waiting::Script(step) => {
                 self.scripted(now, step)?;
                 return Ok(Happened::Scripted);
@@ -231,20 +253,24 @@ impl<W: Wire> World<W> {
         &mut self,
         now: Time,
         switch: SwitchId,
-        (request, deadline): (RequestId, Time),
+        Sent { request, deadline, reading }: Sent,
         rpc: Rpc,
     ) -> Result<Happened, WorldError> {
         let changes = matches!(rpc, Rpc::Write(_) | Rpc::SetPipeline(_));
-        let fate = self.faults.on_call(switch, &rpc);
+        let fate = match reading {
+            true => Fate::Normal,
+            false => self.faults.on_call(switch, &rpc),
+        };
         let sent = match &fate {
             Fate::Refuse { update, .. } => without(&rpc, *update),
             _ => rpc.clone(),
         };
         let result = self.wire.call(switch, now, sent)?;
         self.counts.calls += 1;
-        self.counts.updates += executed(&rpc, &result);
+        // An interval that begins is no entry.
+        self.counts.updates += if reading { 0 } else { executed(&rpc, &result) };
         self.touched(now, switch)?;
-        let answer = now + self.delays.service + self.delay();
+        let answer = now + self.delays.service + self.drawn_delay(reading);
         let result = match fate {
             Fate::Normal => Some(result),
             Fate::LoseReply => None,
@@ -271,22 +297,19 @@ impl<W: Wire> World<W> {
     /// Puts what a switch has said on its way.
     pub(super) fn drain(&mut self, now: Time, switch: SwitchId) -> Result<(), WorldError> {
         for (stream, said) in self.wire.drain(switch, now)? {
-            let copies = match &said {
-                Said::Message(message) if matches!(message.update, Some(Update::Packet(_))) => {
-                    self.faults.on_packet_in(switch)
-                }
-                _ => 1,
-            };
+            let packet = matches!(&said, Said::Message(message)
+                if matches!(message.update, Some(Update::Packet(_))));
+            let copies = if packet { self.faults.on_packet_in(switch) } else { 1 };
             if copies == 2
                 && let Said::Message(message) = &said
             {
-                let (at, message) = (self.delivery(now, switch), message.clone());
+                let (at, message) = (self.delivery(now, switch, true), message.clone());
                 self.push(at, Waiting::Message { switch, stream, message });
             }
             if copies == 0 {
                 continue;
             }
-            let at = self.delivery(now, switch);
+            let at = self.delivery(now, switch, packet);
             let waiting = match said {
                 Said::Message(message) => Waiting::Message { switch, stream, message },
                 Said::Ended(end) => Waiting::Ended { switch, stream, end },
@@ -313,7 +336,9 @@ impl<W: Wire> World<W> {
                 return Err(WorldError::JobRefused { job, reason: reason.clone() });
             }
             Notice::Installed { generation } => self.installed(now, *generation),
-            Notice::Planned { .. } => self.set_host_classes(),
+            Notice::Planned { .. }
+            | Notice::StragglerRaised { .. }
+            | Notice::ReactionUndone { .. } => self.set_host_classes(),
             Notice::FlipForced { .. } => self.counts.forced += 1,
             Notice::Regrouped { .. } => self.regroup(now, &notice)?,
             Notice::JobStopped { job, .. } => self.stopped(now, *job),
@@ -331,6 +356,11 @@ impl<W: Wire> World<W> {
 
 /// Notices kept: far more than any run of a sane controller makes, and a bound for one that is not.
 const MAX_NOTICES: usize = 1_000_000;
+
+fn is_packet_out(message: &StreamMessageRequest) -> bool {
+    use crate::p4runtime::proto::p4::v1::stream_message_request::Update;
+    matches!(message.update, Some(Update::Packet(_)))
+}
 
 /// Updates of a Write that the switch executed.
 fn executed(rpc: &Rpc, result: &RpcResult) -> u64 {

@@ -122,6 +122,7 @@ pub(super) fn config(topology: Topology, tune: impl Fn(&mut Config)) -> Config {
         takeover: false,
         limits: Limits::default(),
         telemetry: TelemetryConfig { way: TelemetryWay::Off, ..TelemetryConfig::default() },
+        feedback: crate::controller::FeedbackConfig::default(),
     };
     tune(&mut config);
     config

@@ -594,6 +594,27 @@ fn both_wires_give_the_same_bytes_with_either_way() {
 }
 
 #[test]
+fn a_run_goes_the_same_way_however_it_is_read() {
+    let mut scenario = calm(3);
+    let at = Span::from_millis(30);
+    scenario.events.push(Event { at, kind: EventKind::MoveFlows { count: 3 } });
+    let go = |way| {
+        let telemetry = TelemetryConfig { way, ..TelemetryConfig::default() };
+        let options = Options { telemetry, ..Options::default() };
+        let spec = RunSpec { options, ..spec(&scenario, WireKind::Direct) };
+        let result = run(&spec).expect("a result");
+        let (ways, figures) = (result.telemetry.way, (result.comm_ms_per_job, result.packets));
+        (ways, figures, result.entries_written, result.forced_flips)
+    };
+    let off = go(TelemetryWay::Off);
+    for (way, name) in [(TelemetryWay::Readout, "readout"), (TelemetryWay::Register, "register")] {
+        let read = go(way);
+        assert_eq!(read.0, name);
+        assert_eq!((&read.1, read.2, read.3), (&off.1, off.2, off.3), "{name}");
+    }
+}
+
+#[test]
 fn an_interval_in_which_cells_can_wrap_is_refused_by_the_name_of_its_flag() {
     let mut scenario = calm(0);
     let rate = BitRate(400_000_000_000);

@@ -92,8 +92,8 @@ struct Line<'a> {
     who: BTreeMap<usize, usize>,
 }
 
-/// The timeline of several policies as text of at most [`MAX_LINES`] lines; empty if nothing happened. When there is more, the least
-/// important kinds are left out, and the last line says how many.
+/// The timeline of several policies as text of at most [`MAX_LINES`] lines; empty if nothing happened. When there is more, each kind keeps
+/// its first lines in turn, so that many of one kind do not hide the others, and the last line says how many were left out.
 #[must_use]
 pub fn text(policies: &[(&str, &[TimelineItem])]) -> String {
     let mut lines = merge(policies);
@@ -106,8 +106,17 @@ pub fn text(policies: &[(&str, &[TimelineItem])]) -> String {
         // What happened everywhere comes first, then what happened in the policy named last: the demo names ours last.
         let rank = |line: &Line<'_>| (line.who.len(), line.who.keys().next_back().copied());
         lines.sort_by_key(|line| (line.item.kind, std::cmp::Reverse(rank(line)), line.tenths));
-        left_out = lines.len() - (room - 1);
-        lines.truncate(room - 1);
+        let mut seen: BTreeMap<Kind, usize> = BTreeMap::new();
+        let mut turns: Vec<(usize, Line<'_>)> = Vec::with_capacity(lines.len());
+        for line in lines {
+            let turn = seen.entry(line.item.kind).or_default();
+            turns.push((*turn, line));
+            *turn += 1;
+        }
+        turns.sort_by_key(|(turn, line)| (*turn, line.item.kind));
+        left_out = turns.len() - (room - 1);
+        turns.truncate(room - 1);
+        lines = turns.into_iter().map(|(_, line)| line).collect();
     }
     lines.sort_by_key(|line| (line.tenths, line.item.kind));
     let names: Vec<&str> = policies.iter().map(|(name, _)| *name).collect();
@@ -188,6 +197,18 @@ mod tests {
         assert!(at("plan 20 in force") < at("flow 3 falls"));
         assert!(text.ends_with("...  19 more, less important\n"), "{text}");
         assert!(!text.contains("plan 39 in force"));
+    }
+
+    #[test]
+    fn many_of_an_important_kind_do_not_hide_the_others() {
+        let mut items: Vec<TimelineItem> = (0..200)
+            .map(|i| item(f64::from(i), Kind::Straggler, &format!("flow {i} falls behind"), ""))
+            .collect();
+        items.push(item(90.5, Kind::Restart, "bert starts again", ""));
+        items.extend((0..3).map(|i| item(f64::from(i), Kind::Plan, &format!("plan {i}"), "")));
+        let text = text(&[("joint", &items)]);
+        assert_eq!(text.lines().count(), MAX_LINES);
+        assert!(text.contains("bert starts again") && text.contains("plan 2"), "{text}");
     }
 
     #[test]

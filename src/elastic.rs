@@ -4,16 +4,14 @@
 //! plans, switches, how agents restart workers.
 //!
 //! This is the first version: the survivors go on alone, in the order in which they were, from the start of the step that
-//! the failure broke. The global batch stays, so each survivor computes more; a ring of fewer hosts sends less per edge.
+//! the failure broke. The global batch stays, so each survivor computes more; a ring of fewer hosts sends less per edge, and
+//! a single survivor needs no ring.
 
 use crate::id::HostId;
 use crate::time::Span;
 use crate::workload::Job;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-
-/// Fewest hosts of a ring.
-pub const RING_MIN: usize = 2;
 
 /// Which incarnation of a job's membership; rises by one at every change. What belongs to an older one is dead.
 #[derive(
@@ -39,15 +37,11 @@ impl Generation {
 /// Why a job cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ElasticError {
-    /// Too few hosts are left.
-    #[error(
-        "job '{job}' has {left} of {before} hosts left, a ring needs {RING_MIN}; submit it again on other hosts"
-    )]
-    TooFew {
+    /// No host is left.
+    #[error("job '{job}' has lost all its hosts ({before}); submit it again on others")]
+    NoneLeft {
         /// The job's name.
         job: String,
-        /// Hosts left.
-        left: usize,
         /// Hosts before.
         before: usize,
     },
@@ -58,7 +52,7 @@ pub enum ElasticError {
 /// Ring order is kept. Compute time of an iteration grows by hosts before / hosts left (the global batch stays).
 ///
 /// # Errors
-/// [`ElasticError::TooFew`] when fewer than [`RING_MIN`] hosts are left.
+/// [`ElasticError::NoneLeft`] when all its hosts have failed.
 pub fn shrink(job: &Job, failed: &BTreeSet<HostId>) -> Result<Option<Job>, ElasticError> {
     let ranks: Vec<HostId> =
         job.ranks.iter().copied().filter(|host| !failed.contains(host)).collect();
@@ -66,8 +60,8 @@ pub fn shrink(job: &Job, failed: &BTreeSet<HostId>) -> Result<Option<Job>, Elast
     if left == before {
         return Ok(None);
     }
-    if left < RING_MIN {
-        return Err(ElasticError::TooFew { job: job.name.clone(), left, before });
+    if left == 0 {
+        return Err(ElasticError::NoneLeft { job: job.name.clone(), before });
     }
     let compute = job.compute.as_secs_f64() * before as f64 / left as f64;
     Ok(Some(Job { ranks, compute: Span::from_secs_f64(compute), ..job.clone() }))
@@ -112,11 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn a_job_without_a_failed_host_is_left_alone_and_one_with_a_single_survivor_ends() {
+    fn a_job_without_a_failed_host_is_left_alone_and_one_without_any_other_ends() {
         assert_eq!(shrink(&job(&[5, 1]), &hosts(&[2])), Ok(None));
-        let error = shrink(&job(&[5, 1]), &hosts(&[5])).unwrap_err();
-        assert_eq!(error, ElasticError::TooFew { job: "bert".into(), left: 1, before: 2 });
-        assert!(error.to_string().contains("'bert' has 1 of 2 hosts left"));
-        assert!(shrink(&job(&[5, 1, 2]), &hosts(&[1, 2, 5])).is_err());
+        let alone = shrink(&job(&[5, 1]), &hosts(&[5])).unwrap().unwrap();
+        assert_eq!((alone.ranks, alone.compute), (vec![HostId(1)], Span::from_millis(600)));
+        let error = shrink(&job(&[5, 1]), &hosts(&[1, 5])).unwrap_err();
+        assert_eq!(error, ElasticError::NoneLeft { job: "bert".into(), before: 2 });
+        assert!(error.to_string().contains("'bert' has lost all its hosts (2)"));
     }
 }

@@ -124,6 +124,10 @@ pub struct Core {
     jobs: BTreeMap<JobId, (Job, Vec<FlowId>)>,
     /// Which membership each job has.
     memberships: BTreeMap<JobId, Generation>,
+    /// Jobs whose ranks wait for their paths.
+    unready: BTreeSet<JobId>,
+    /// Jobs whose agents form a ring.
+    forming: BTreeSet<JobId>,
     /// Hosts that have failed.
     failed_hosts: BTreeSet<HostId>,
     /// Finished iterations, as agents last told.
@@ -209,6 +213,8 @@ impl Core {
             slots: Slots::default(),
             jobs: BTreeMap::new(),
             memberships: BTreeMap::new(),
+            unready: BTreeSet::new(),
+            forming: BTreeSet::new(),
             failed_hosts: BTreeSet::new(),
             done: BTreeMap::new(),
             flows: BTreeMap::new(),
@@ -339,6 +345,7 @@ impl Core {
         // The labels of a fresh store were made by `new`; those of an old one were just restored and must still cover
         // the candidate paths, which `rebuild_fabric` sees to.
         self.dirty.extend([Key::Epoch, Key::Labels]);
+        self.unready.extend(self.jobs.keys());
         self.index_legs();
         self.resume_telemetry();
         self.rebuild_fabric();
@@ -362,7 +369,10 @@ impl Core {
                     switch.incarnation = incarnation;
                 }
             }
-            Record::Job { job, flows, generation } => {
+            Record::Job { job, flows, generation, forming } => {
+                if forming {
+                    self.forming.insert(job.id);
+                }
                 self.memberships.insert(job.id, generation);
                 self.jobs.insert(job.id, (job, flows.iter().map(|flow| flow.id).collect()));
                 self.flows.extend(flows.into_iter().map(|flow| (flow.id, flow)));
@@ -450,7 +460,8 @@ impl Core {
                 let (job, flows) = self.jobs.get(&id)?;
                 let flows = flows.iter().filter_map(|flow| self.flows.get(flow).cloned());
                 let generation = self.memberships.get(&job.id).copied().unwrap_or_default();
-                Some(Record::Job { job: job.clone(), flows: flows.collect(), generation })
+                let forming = self.forming.contains(&job.id);
+                Some(Record::Job { job: job.clone(), flows: flows.collect(), generation, forming })
             }
             Key::Target => Some(Record::Target {
                 generation: self.generation,
@@ -466,8 +477,14 @@ impl Core {
         }
     }
 
-    /// Tells once per plan that everything is where it should be.
+    /// Tells which jobs may send, and once per plan that everything is where it should be.
     fn announce(&mut self) {
+        for job in self.unready.clone() {
+            if self.job_ready(job) {
+                self.unready.remove(&job);
+                self.notify(Event::JobReady { job });
+            }
+        }
         if self.installed < self.generation && self.converged() {
             self.installed = self.generation;
             self.notify(Event::Installed { generation: self.generation });

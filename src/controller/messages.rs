@@ -308,6 +308,12 @@ pub enum Event {
         /// The generation.
         generation: u64,
     },
+    /// Everything that a job's flows need is installed: its ranks may send. Once per submission and per membership, and
+    /// again after a restart of the controller. Other jobs may still be on their way to the same plan.
+    JobReady {
+        /// The job.
+        job: JobId,
+    },
     /// A job was not accepted.
     JobRefused {
         /// The job.

@@ -72,11 +72,14 @@ pub enum Record {
     Job {
         /// The job.
         job: Job,
-        /// Its flows; empty while its agents form a ring.
+        /// Its flows.
         flows: Vec<Flow>,
         /// Its membership.
         #[serde(default)]
         generation: Generation,
+        /// Whether its agents have been told to form a ring and have not answered.
+        #[serde(default)]
+        forming: bool,
     },
     /// Where the rollout goes.
     Target {

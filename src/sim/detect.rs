@@ -225,7 +225,7 @@ fn place(
                 return placed;
             }
             let link = fabric_links[random.random_range(0..fabric_links.len())];
-            world.schedule(at, Step::Cable { link, up: true, share: FACTOR });
+            world.schedule(at, Step::CableRate { link, share: FACTOR });
             placed.cable = Some(link);
             placed.victims = jobs_over(world, link);
         }

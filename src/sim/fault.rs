@@ -4,7 +4,11 @@
 //! matters.
 
 use crate::id::{LinkId, SwitchId};
-use crate::p4runtime::rpc::{Code, Rpc};
+use crate::p4runtime::proto::p4::v1::StreamMessageResponse;
+use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
+use crate::p4runtime::proto::p4::v1::p4_data::Data;
+use crate::p4runtime::proto::p4::v1::stream_message_response::Update;
+use crate::p4runtime::rpc::{Code, Reply, Rpc, RpcResult};
 use crate::time::{Span, Time, stream};
 use crate::topology::Topology;
 use rand::RngExt as _;
@@ -58,6 +62,23 @@ pub enum Fault {
         /// For how long.
         lasts: Span,
     },
+    /// A switch stops answering: what is sent to it meanwhile is executed when it wakes up, whether anybody still waits or not.
+    Stall {
+        /// The switch.
+        switch: SwitchId,
+        /// When.
+        at: Time,
+        /// For how long.
+        lasts: Span,
+    },
+    /// Of a thousand packets and register values that a switch sends to the controller so many have another content: bytes
+    /// changed, cut off or added.
+    Lies {
+        /// The switch.
+        switch: SwitchId,
+        /// Of a thousand.
+        share: u32,
+    },
     /// Some packets of a switch to the controller are lost, others come twice.
     PacketIns {
         /// The switch.
@@ -92,6 +113,10 @@ pub struct Faults {
     calls: Vec<u32>,
     writes: Vec<u32>,
     packets: Vec<u64>,
+    /// Payloads looked at by [`Faults::distort`].
+    payloads: u64,
+    /// Registers that a lying switch lies about.
+    registers: Vec<u32>,
 }
 
 /// Codes that a switch may give an update although nothing is wrong with it: the unclear ones of the outcome table.
@@ -143,6 +168,72 @@ impl Faults {
         Fate::Normal
     }
 
+    /// When a switch that stalls at `now` wakes up.
+    #[must_use]
+    pub fn stalled_until(&self, switch: SwitchId, now: Time) -> Option<Time> {
+        let end = |fault: &Fault| match *fault {
+            Fault::Stall { switch: it, at, lasts } if it == switch && at <= now => Some(at + lasts),
+            _ => None,
+        };
+        self.list.iter().filter_map(end).filter(|end| *end > now).max()
+    }
+
+    /// A switch that lies does so about these registers only, beside its packets: one that lies about its tables or about
+    /// flips in force cannot be controlled at all.
+    #[must_use]
+    pub fn about(mut self, registers: impl IntoIterator<Item = u32>) -> Self {
+        self.registers = registers.into_iter().collect();
+        self
+    }
+
+    /// Distorts the answer to a Read.
+    pub fn distort_answer(&mut self, switch: SwitchId, result: &mut RpcResult) {
+        let Ok(Reply::Read(entities)) = result else { return };
+        for entity in entities {
+            let Some(Kind::RegisterEntry(entry)) = &mut entity.entity else { continue };
+            let data = entry.data.as_mut().and_then(|data| data.data.as_mut());
+            if let Some(Data::Bitstring(bytes)) = data
+                && self.registers.contains(&entry.register_id)
+            {
+                self.distort(switch, bytes);
+            }
+        }
+    }
+
+    /// Distorts a packet to the controller.
+    pub fn distort_packet(&mut self, switch: SwitchId, message: &mut StreamMessageResponse) {
+        if let Some(Update::Packet(packet)) = &mut message.update {
+            self.distort(switch, &mut packet.payload);
+        }
+    }
+
+    /// What a switch that lies makes of something that it sends.
+    fn distort(&mut self, switch: SwitchId, payload: &mut Vec<u8>) {
+        let share = self.list.iter().find_map(|fault| match *fault {
+            Fault::Lies { switch: it, share } if it == switch => Some(share),
+            _ => None,
+        });
+        let Some(share) = share else { return };
+        self.payloads += 1;
+        let mut random = stream(self.payloads, "lies", u64::from(switch.0));
+        if random.random_range(0..1000) >= share {
+            return;
+        }
+        match random.random_range(0..8) {
+            0 => payload.truncate(random.random_range(0..=payload.len())),
+            1 => payload.extend(std::iter::repeat_n(0xff, random.random_range(1..64))),
+            2 => payload.iter_mut().for_each(|byte| *byte = random.random()),
+            _ => {
+                for _ in 0..random.random_range(1..4) {
+                    let at = random.random_range(0..payload.len().max(1));
+                    if let Some(byte) = payload.get_mut(at) {
+                        *byte = random.random();
+                    }
+                }
+            }
+        }
+    }
+
     /// How often the next packet of a switch reaches the controller: not, once, or twice.
     pub fn on_packet_in(&mut self, switch: SwitchId) -> usize {
         for fault in &self.list {
@@ -168,6 +259,8 @@ impl Faults {
 
 /// Most faults drawn for one run: more hide each other.
 const MAX_DRAWN: u32 = 6;
+/// Longest drawn stall: past the deadline of a call, short of the time after which a switch counts as lost, and some beyond.
+const STALL_MAX: Span = Span::from_millis(4_000);
 /// Calls and Writes that drawn faults aim at: a small fabric makes about so many.
 const AIM: u32 = 12;
 
@@ -182,7 +275,7 @@ fn bump(counts: &mut Vec<u32>, switch: SwitchId) -> u32 {
 fn one(random: &mut Pcg64, topology: &Topology, horizon: Span) -> Fault {
     let switch = SwitchId(random.random_range(0..topology.switch_count().max(1) as u32));
     let at = Time(random.random_range(0..horizon.0.max(1)));
-    match random.random_range(0..6) {
+    match random.random_range(0..9) {
         0 => Fault::ReplyLost { switch, call: random.random_range(0..AIM) },
         1 => Fault::UpdateRefused {
             switch,
@@ -191,6 +284,13 @@ fn one(random: &mut Pcg64, topology: &Topology, horizon: Span) -> Fault {
             code: UNCLEAR[random.random_range(0..UNCLEAR.len())],
         },
         2 => Fault::StreamsBroken { switch, at },
+        6 => Fault::Stall { switch, at, lasts: Span(random.random_range(1_000_000..=STALL_MAX.0)) },
+        7 => Fault::Lies { switch, share: random.random_range(1..=1000) },
+        8 => Fault::PacketIns {
+            switch,
+            lost: random.random_range(0..=500),
+            twice: random.random_range(0..=500),
+        },
         3 => Fault::Restart { switch, at, keep_pipeline: random.random_range(0..2) == 0 },
         _ => Fault::CableDown {
             link: cable(random, topology),

@@ -7,6 +7,7 @@ mod small;
 
 pub use small::small_scenario;
 
+use crate::controller::config::{TelemetryConfig, TelemetryWay};
 use crate::controller::messages::Event as Notice;
 use crate::controller::{Artifacts, Planning, SharedPolicy};
 use crate::sim::fault::{Fault, Faults};
@@ -64,6 +65,8 @@ pub enum CheckError {
 const HORIZON: Span = Span::from_millis(400);
 /// How long after the jobs' end the controller has to put everything right: its longest retry pause and more.
 pub const CONVERGE_BOUND: Span = Span::from_millis(30_000);
+/// A run sees some twenty intervals.
+const TELEMETRY_INTERVAL: Span = Span::from_millis(20);
 /// Most runs that shortening one failure may take.
 const MAX_SHORTENING: usize = 64;
 
@@ -165,7 +168,20 @@ impl Harness {
             objective: Objective::default(),
             phases: 1,
         };
-        let options = Options { faults: faults.to_vec(), wait_linger: true, ..Options::default() };
+        let options = Options {
+            faults: faults.to_vec(),
+            wait_linger: true,
+            telemetry: TelemetryConfig {
+                way: if scenario.seed.is_multiple_of(2) {
+                    TelemetryWay::Auto
+                } else {
+                    TelemetryWay::Readout
+                },
+                interval: TELEMETRY_INTERVAL,
+                ..TelemetryConfig::default()
+            },
+            ..Options::default()
+        };
         let assembly = assemble(&RunSpec {
             scenario,
             policies: std::slice::from_ref(&self.policy),

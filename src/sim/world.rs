@@ -167,8 +167,8 @@ pub struct World<W> {
 struct Progress {
     /// Jobs submitted and not yet accepted.
     submitted: u32,
-    /// Jobs whose traffic waits for the plan to be installed, with the generation that contains them.
-    waiting: Vec<(JobId, Option<u64>)>,
+    /// Jobs whose traffic waits for its paths, and whether they are there.
+    waiting: Vec<(JobId, bool)>,
     installed: Option<u64>,
     /// When jobs' clocks start: the first plan is installed.
     origin: Option<Time>,

@@ -5,6 +5,7 @@
 
 use crate::controller::messages::Event as Notice;
 use crate::id::{FlowId, HostId, JobId, LinkId, SwitchId};
+use crate::plan::path_names;
 use crate::report::timeline::{Kind, TimelineItem, settle};
 use crate::sim::trace::Recording;
 use crate::sim::world::Step;
@@ -91,11 +92,14 @@ fn script(names: &Names<'_>, step: &Step) -> Option<Told> {
         Step::Start(job) => plain(Kind::Job, format!("{} starts", names.job(*job))),
         Step::Submit(job) => said(format!("{} arrives", names.job(*job))),
         Step::Cancel(job) => said(format!("{} is cancelled", names.job(*job))),
-        Step::Cable { link, up: false, .. } => said(format!("{} goes down", names.cable(*link))),
-        Step::Cable { link, share, .. } if *share < 1.0 => {
+        Step::Cable { link, up: false } => said(format!("{} goes down", names.cable(*link))),
+        Step::Cable { link, up: true } => said(format!("{} comes back", names.cable(*link))),
+        Step::CableRate { link, share } if *share < 1.0 => {
             said(format!("{} runs at {:.0} % of its rate", names.cable(*link), share * 100.0))
         }
-        Step::Cable { link, .. } => said(format!("{} is up at its full rate", names.cable(*link))),
+        Step::CableRate { link, .. } => {
+            said(format!("{} runs at its full rate", names.cable(*link)))
+        }
         Step::LinkNotice { link, up } => {
             let state = if *up { "up" } else { "down" };
             plain(
@@ -132,13 +136,22 @@ fn told(names: &Names<'_>, notice: &Notice) -> Option<Told> {
         | Notice::PipelineLoaded { .. }
         | Notice::Read { .. }
         | Notice::Synced { .. }
+        | Notice::JobReady { .. }
         | Notice::LabelRemoved { .. } => return None,
+        // Nobody need look at it: everything stays where it is.
+        Notice::Planned { generation, changed: 0, .. } if *generation > 1 => {
+            (Kind::Other, format!("plan {generation} changes nothing"), String::new())
+        }
         Notice::Planned { generation, policy, flows, changed, unroutable } => {
             let without = match unroutable {
                 0 => String::new(),
                 count => format!(", {count} have no live path"),
             };
-            let by = if policy == names.policy { String::new() } else { format!(" by {policy}") };
+            let by = if names.policy.split('+').next() == Some(policy) {
+                String::new()
+            } else {
+                format!(" by {policy}")
+            };
             let detail = if *generation <= 1 {
                 format!("{flows} flows{without}")
             } else {
@@ -192,8 +205,49 @@ fn told(names: &Names<'_>, notice: &Notice) -> Option<Told> {
         Notice::JobStopped { job, reason } => {
             (Kind::Restart, format!("{} cannot go on", names.job(*job)), reason.clone())
         }
-        other => return unnamed(names, other),
+        other => return reaction(names, other).or_else(|| unnamed(names, other)),
     })
+}
+
+/// What was seen of a straggler and done about it.
+fn reaction(names: &Names<'_>, notice: &Notice) -> Option<Told> {
+    let path = |path| path_names(names.topology, path).join(" ");
+    let gain = |gain: f64| match gain > 0.0 {
+        true => format!(", should gain {:.1} %", gain * 100.0),
+        false => String::new(),
+    };
+    let (what, detail) = match notice {
+        Notice::StragglerFlagged { flow, kind, evidence, .. } => (
+            format!("{} is flagged", names.flow(*flow)),
+            format!(
+                "{}: progress {:.0} %, network-limited {:.0} % of {:.2} s active, {} packets, {} looks",
+                format!("{kind:?}").to_lowercase(),
+                evidence.progress * 100.0,
+                evidence.share * 100.0,
+                evidence.active_s,
+                evidence.packets,
+                evidence.looks
+            ),
+        ),
+        Notice::StragglerRaised { flow, from, to, gain: expected, .. } => (
+            format!("{} is raised", names.flow(*flow)),
+            format!("queue {from} to {to}{}", gain(*expected)),
+        ),
+        Notice::StragglerRerouted { flow, from, to, gain: expected, .. } => (
+            format!("{} takes another path", names.flow(*flow)),
+            format!("{} instead of {}{}", path(to), path(from), gain(*expected)),
+        ),
+        Notice::ReactionKept { flow, speedup, .. } => (
+            format!("{} keeps what it was given", names.flow(*flow)),
+            format!("{speedup:.2} times its rate before"),
+        ),
+        Notice::ReactionUndone { flow, speedup, why, .. } => (
+            format!("{} goes back to its plan", names.flow(*flow)),
+            format!("{why:?}, {speedup:.2} times its rate before"),
+        ),
+        _ => return None,
+    };
+    Some((Kind::Straggler, what, detail))
 }
 
 /// A notice by its own name and fields, with names for the numbers among them.
@@ -235,6 +289,7 @@ fn unnamed(names: &Names<'_>, notice: &Notice) -> Option<Told> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::straggler::Evidence;
     use crate::time::Span;
     use crate::workload::scenario::default_scenario;
 
@@ -267,7 +322,7 @@ mod tests {
         let link = LinkId(0);
         let notice = |link| Step::LinkNotice { link, up: false };
         let steps = vec![
-            (Time(7_000_000), Step::Cable { link, up: false, share: 1.0 }),
+            (Time(7_000_000), Step::Cable { link, up: false }),
             (Time(8_000_000), notice(link)),
             (Time(8_000_000), notice(scenario.topology.reverse(link))),
         ];
@@ -297,6 +352,32 @@ mod tests {
     }
 
     #[test]
+    fn a_straggler_is_told_with_its_numbers_and_what_was_done() {
+        let scenario = default_scenario(0).unwrap();
+        let flows = crate::workload::flows(&scenario.topology, &scenario.jobs).unwrap();
+        let names = names(&scenario, &flows);
+        let (flow, job) = (FlowId(0), JobId(0));
+        let evidence = Evidence { progress: 0.5, share: 0.7, packets: 99, ..Evidence::default() };
+        let flagged = Notice::StragglerFlagged {
+            flow,
+            job,
+            kind: crate::straggler::Kind::Network,
+            evidence: evidence.clone(),
+        };
+        let (kind, what, detail) = told(&names, &flagged).unwrap();
+        assert_eq!(kind, Kind::Straggler);
+        assert!(
+            what.starts_with("flow 0 (gpt2-small, h") && what.ends_with("is flagged"),
+            "{what}"
+        );
+        assert!(detail.contains("progress 50 %, network-limited 70 %"), "{detail}");
+        let raised = Notice::StragglerRaised { flow, job, from: 1, to: 2, gain: 0.04, evidence };
+        let (_, what, detail) = told(&names, &raised).unwrap();
+        assert!(what.ends_with("is raised"), "{what}");
+        assert_eq!(detail, "queue 1 to 2, should gain 4.0 %");
+    }
+
+    #[test]
     fn a_notice_without_words_goes_by_its_name_with_names_for_numbers() {
         let scenario = default_scenario(0).unwrap();
         let flows = crate::workload::flows(&scenario.topology, &scenario.jobs).unwrap();
@@ -311,5 +392,11 @@ mod tests {
             (Kind::Other, "conflict", "leaf2, key acl 3")
         );
         assert_eq!(told(&names, &Notice::Synced { switch: SwitchId(0) }), None);
+        let plan = |generation, changed| {
+            let policy = "joint".to_owned();
+            let notice = Notice::Planned { generation, policy, flows: 5, changed, unroutable: 0 };
+            told(&names, &notice).unwrap().0
+        };
+        assert_eq!((plan(2, 0), plan(2, 1), plan(1, 0)), (Kind::Other, Kind::Plan, Kind::Plan));
     }
 }

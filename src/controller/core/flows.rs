@@ -10,7 +10,7 @@ use super::super::messages::{Event, TimerKey};
 use super::super::rollout::{FlowState, LegState, SIDES, Side, Stage};
 use super::switch::{Call, Phase};
 use super::{Core, Key, fabric};
-use crate::id::{FlowId, SwitchId};
+use crate::id::{FlowId, JobId, SwitchId};
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc};
 use crate::pipeline::entry_set::{label_key, leg_key, ticks};
@@ -171,6 +171,22 @@ impl Core {
         self.states.remove(&id);
         self.unsettled.remove(&id);
         self.dirty.extend([Key::Slots, Key::Flow(id)]);
+    }
+
+    /// Whether all of a job's flows are planned and both directions of each are installed, with every hop of their labels.
+    pub(super) fn job_ready(&self, job: JobId) -> bool {
+        let Some((_, flows)) = self.jobs.get(&job) else { return false };
+        let installed = |leg: &LegState| {
+            let key = leg_key(&self.config.program, leg.key);
+            key.is_some_and(|key| self.switches[leg.leaf.index()].holds(&key))
+                && self.label_installed(leg.leaf, leg.now.label)
+        };
+        !self.replan
+            && !self.forming.contains(&job)
+            && flows.iter().all(|flow| {
+                self.goals.contains_key(flow)
+                    && self.states.get(flow).is_some_and(|state| state.legs.iter().all(installed))
+            })
     }
 
     /// Whether a label is known to be installed on every switch from `leaf` to its sink.

@@ -59,6 +59,8 @@ impl Core {
         }
         let generation = self.memberships.entry(id).or_default();
         *generation = generation.next();
+        self.forming.insert(id);
+        self.unready.remove(&id);
         self.dirty.extend([Key::Job(id), Key::Target]);
         self.replan = true;
         self.ask_for_ring(id, cause);
@@ -66,13 +68,8 @@ impl Core {
 
     /// After a restart: commands that may not have reached the agents are given again.
     pub(super) fn ask_for_rings(&mut self) {
-        let waiting = |entry: &(&JobId, &(crate::workload::Job, Vec<_>))| entry.1.1.is_empty();
-        let jobs: Vec<JobId> = self.jobs.iter().filter(waiting).map(|(id, _)| *id).collect();
-        for job in jobs {
-            // A job on one host has no ring, and never had.
-            if self.memberships.get(&job).is_some_and(|at| *at > Generation::default()) {
-                self.ask_for_ring(job, "the controller restarted");
-            }
+        for job in self.forming.clone() {
+            self.ask_for_ring(job, "the controller restarted");
         }
     }
 
@@ -98,6 +95,8 @@ impl Core {
             own.extend(flows.iter().map(|flow| flow.id));
         }
         self.flows.extend(flows.into_iter().map(|flow| (flow.id, flow)));
+        self.forming.remove(&id);
+        self.unready.insert(id);
         self.dirty.insert(Key::Job(id));
         self.replan = true;
         let generation = self.generation + 1;
@@ -110,7 +109,7 @@ impl Core {
         generation: Generation,
         flows: &[Flow],
     ) -> Result<(), String> {
-        let Some((job, own)) = self.jobs.get(&id) else {
+        let Some((job, _)) = self.jobs.get(&id) else {
             return Err(format!("there is no job {id}; its agents may stop"));
         };
         let newest = self.memberships.get(&id).copied().unwrap_or_default();
@@ -119,11 +118,12 @@ impl Core {
                 "job {id} is at membership {newest}, a ring of membership {generation} came; form the newest"
             ));
         }
-        if !own.is_empty() {
+        if !self.forming.contains(&id) {
             return Err(format!("job {id} has its ring of membership {newest} already"));
         }
         let ends: BTreeSet<HostId> = flows.iter().flat_map(|flow| [flow.src, flow.dst]).collect();
-        if ends != job.ranks.iter().copied().collect() {
+        let alone = job.ranks.len() == 1 && flows.is_empty();
+        if !alone && ends != job.ranks.iter().copied().collect() {
             return Err(format!(
                 "the ring of job {id} joins other hosts than membership {newest} has"
             ));

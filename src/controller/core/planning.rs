@@ -56,6 +56,7 @@ impl Core {
                 Err(reason) => self.notify(Event::JobRefused { job: job.id, reason }),
                 Ok(()) => {
                     accepted.push(job.id);
+                    self.unready.insert(job.id);
                     self.dirty.insert(Key::Job(job.id));
                     self.jobs.insert(job.id, (job, flows.iter().map(|flow| flow.id).collect()));
                     self.flows.extend(flows.into_iter().map(|flow| (flow.id, flow)));
@@ -132,6 +133,8 @@ impl Core {
         self.done.remove(&job);
         self.forget_job(job);
         self.memberships.remove(&job);
+        self.forming.remove(&job);
+        self.unready.remove(&job);
         self.dirty.extend([Key::Job(job), Key::Target]);
         for flow in flows {
             self.flows.remove(&flow);

@@ -74,6 +74,11 @@ impl Registers {
         Ok(Self { interval: id("interval")?, slot, copy })
     }
 
+    /// Ids of all registers of the telemetry.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        [self.interval].into_iter().chain(self.slot).chain(self.copy)
+    }
+
     /// Reads the running interval: shows whether the switch offers RegisterEntry at all.
     #[must_use]
     pub fn probe(&self) -> proto::Entity {

@@ -188,6 +188,8 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         telemetry: TelemetryConfig { scale: scale.sigma, ..spec.options.telemetry },
         feedback: spec.options.feedback.with_packet_time(scale.slowest_packet_time()),
     })?;
+    let telemetry_registers: Vec<u32> =
+        program.cells.iter().flat_map(crate::pipeline::telemetry::Registers::ids).collect();
     let facts = Facts {
         counters: Counters::resolve(&index)?,
         scale,
@@ -205,7 +207,7 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         shuffle,
         flows,
         scenario: spec.scenario.clone(),
-        faults: Faults::new(spec.options.faults.clone()),
+        faults: Faults::new(spec.options.faults.clone()).about(telemetry_registers),
         recovery: spec.options.recovery,
     })
 }
@@ -232,13 +234,13 @@ fn script(spec: &RunSpec<'_>, scale: &Scale) -> Script {
                 Step::Pace(*host, *factor)
             }
             EventKind::HostFail { host } => Step::Fail(*host),
-            EventKind::LinkDown { link } => Step::Cable { link: *link, up: false, share: 1.0 },
-            EventKind::LinkUp { link } => Step::Cable { link: *link, up: true, share: 1.0 },
+            EventKind::LinkDown { link } => Step::Cable { link: *link, up: false },
+            EventKind::LinkUp { link } => Step::Cable { link: *link, up: true },
             EventKind::LinkSlow { link, factor, lasts } => {
                 if let Some(end) = end(lasts) {
-                    steps.push((end, Step::Cable { link: *link, up: true, share: 1.0 }));
+                    steps.push((end, Step::CableRate { link: *link, share: 1.0 }));
                 }
-                Step::Cable { link: *link, up: true, share: *factor }
+                Step::CableRate { link: *link, share: *factor }
             }
             EventKind::BackgroundFlow { from, to, rate, lasts } => Step::Background {
                 from: *from,

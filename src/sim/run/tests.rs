@@ -338,7 +338,7 @@ fn iterations_are_recorded_from_compute_to_end() {
 }
 
 #[test]
-fn a_failed_host_shrinks_its_jobs_and_stops_those_that_are_too_small() {
+fn a_failed_host_shrinks_its_jobs_and_the_others_do_not_notice() {
     let mut scenario = calm(3);
     let template = scenario.jobs[0].clone();
     let ring = |id: usize, hosts: &[u32]| crate::workload::Job {
@@ -357,23 +357,46 @@ fn a_failed_host_shrinks_its_jobs_and_stops_those_that_are_too_small() {
     let facts = assembly.facts.clone();
     let mut world = assembly.into_world(wire);
     world.run(&mut |_, _, _| Ok::<(), WorldError>(())).expect("an end");
-    let [change] = world.regrouped() else { panic!("{:?}", world.regrouped()) };
-    assert_eq!((change.job.0, change.generation.0, change.iterations_lost), (0, 1, 1));
-    assert_eq!(change.told_at - change.failed_at, Span::from_millis(300), "three heartbeats");
-    let resumed = change.resumed_at.expect("it went on");
-    let took = resumed - change.failed_at;
-    assert!(took > Span::from_millis(800) && took < Span::from_millis(900), "{took:?}");
-    assert!(change.cause.contains("failed"));
-    let ended = |job| world.net.job(crate::id::JobId(job)).history().len();
-    assert_eq!((ended(0), ended(2)), (40, 40));
-    assert!(ended(1) < 40, "one host is no ring");
-    let stopped = |notice: &(_, Notice)| matches!(&notice.1, Notice::JobStopped { job, reason } if job.0 == 1 && reason.contains("1 of 2 hosts left"));
-    assert!(world.notices.iter().any(stopped), "{:?}", world.notices);
+    let changes = world.regrouped();
+    let jobs: Vec<u32> = changes.iter().map(|change| change.job.0).collect();
+    assert_eq!(jobs, [0, 1], "{changes:?}");
+    for change in changes {
+        assert_eq!((change.generation.0, change.iterations_lost), (1, 1));
+        assert_eq!(change.told_at - change.failed_at, Span::from_millis(300), "three heartbeats");
+        let took = change.resumed_at.expect("it went on") - change.failed_at;
+        assert!(took > Span::from_millis(800) && took < Span::from_millis(900), "{took:?}");
+        assert!(change.cause.contains("failed"));
+    }
+    for (job, left) in [(0, 2), (1, 1), (2, 2)] {
+        let history = world.net.job(crate::id::JobId(job)).history();
+        assert_eq!((history.len(), history.last().map(|it| it.ranks)), (40, Some(left)), "{job}");
+    }
     let result = measure::measure("in-turn", &facts, &mut world).expect("figures");
     assert!(result.packets.dropped.host_down > 0);
     assert_eq!(result.packets.dropped.label_miss, 0);
-    assert_eq!(result.restarts.len(), 1);
-    assert_eq!((result.restarts[0].job.as_str(), result.restarts[0].iterations_lost), ("job-0", 1));
+    let lost: Vec<_> =
+        result.restarts.iter().map(|it| (it.job.as_str(), it.iterations_lost)).collect();
+    assert_eq!(lost, [("job-0", 1), ("job-1", 1)]);
+}
+
+#[test]
+fn a_job_whose_hosts_all_fail_is_stopped_and_the_run_ends() {
+    let mut scenario = calm(3);
+    scenario.jobs.truncate(1);
+    scenario.jobs[0].iterations = 1_000;
+    let hosts = scenario.jobs[0].ranks.clone();
+    let fail = |(i, host): (u64, &crate::id::HostId)| Event {
+        at: Span::from_millis(200 + 50 * i),
+        kind: EventKind::HostFail { host: *host },
+    };
+    scenario.events = (0..).zip(&hosts).map(fail).collect();
+    let spec = spec(&scenario, WireKind::Direct);
+    let assembly = assemble(&spec).expect("a world");
+    let wire = DirectWire::new(&assembly.servers);
+    let mut world = assembly.into_world(wire);
+    world.run(&mut |_, _, _| Ok::<(), WorldError>(())).expect("an end");
+    let stopped = |notice: &(_, Notice)| matches!(&notice.1, Notice::JobStopped { reason, .. } if reason.contains("lost all its hosts"));
+    assert!(world.notices.iter().any(stopped), "{:?}", world.notices);
 }
 
 #[test]
@@ -398,4 +421,41 @@ fn a_second_failure_before_the_ring_stands_leads_to_the_newest_membership_only()
     let history = world.net.job(crate::id::JobId(0)).history();
     assert_eq!(history.len(), 40);
     assert_eq!(history.last().map(|it| it.ranks), Some(2));
+}
+
+#[test]
+fn a_cable_that_is_down_stays_down_when_its_rate_changes_and_keeps_its_rate_when_it_comes_back() {
+    let mut scenario = calm(3);
+    let link = scenario.topology.uplink(scenario.topology.hosts().next().expect("a host"));
+    let ms = Span::from_millis;
+    scenario.jobs.truncate(1);
+    scenario.jobs[0].iterations = 60;
+    let slow = EventKind::LinkSlow { link, factor: 0.5, lasts: Some(ms(200)) };
+    for (at, kind) in [
+        (100, EventKind::LinkDown { link }),
+        (150, slow),
+        (250, EventKind::LinkUp { link }),
+        (500, EventKind::Replan),
+    ] {
+        scenario.events.push(Event { at: ms(at), kind });
+    }
+    let assembly = assemble(&spec(&scenario, WireKind::Direct)).expect("a world");
+    let wire = DirectWire::new(&assembly.servers);
+    let mut world = assembly.into_world(wire);
+    let mut seen = Vec::new();
+    let reverse = scenario.topology.reverse(link);
+    world
+        .run(&mut |world, _, _| {
+            let share = |link| {
+                let link = world.net.link(link);
+                (link.up, (link.rate.0 as f64 / link.nominal.0 as f64 * 100.0).round() as u32)
+            };
+            if seen.last() != Some(&(share(link), share(reverse))) {
+                seen.push((share(link), share(reverse)));
+            }
+            Ok::<(), WorldError>(())
+        })
+        .expect("an end");
+    let wanted = [(true, 100), (false, 100), (false, 50), (true, 50), (true, 100)];
+    assert_eq!(seen, wanted.map(|state| (state, state)), "both directions at once");
 }

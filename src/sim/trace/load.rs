@@ -117,6 +117,16 @@ mod tests {
         assert_eq!((load.total(0), load.total(1)), (7, 1011));
     }
 
+    #[test]
+    fn buckets_become_longer_only_when_a_frame_lies_beyond_the_last() {
+        let mut load = LinkLoad::new(1);
+        load.start(Time::ZERO);
+        load.add(0, Time(199_500_000), Time(200_000_000), 10);
+        assert_eq!((load.bucket(), load.by_link()[0].len()), (SHORTEST_BUCKET, MAX_BUCKETS));
+        load.add(0, Time(199_500_000), Time(200_000_001), 10);
+        assert_eq!((load.bucket(), load.by_link()[0].len()), (Span::from_millis(2), 101));
+    }
+
     proptest! {
         #[test]
         fn no_byte_is_lost_or_made_however_long_the_run(

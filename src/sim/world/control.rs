@@ -42,6 +42,7 @@ pub(super) enum Waiting {
     Close { switch: SwitchId, stream: StreamNo },
     Send { switch: SwitchId, stream: StreamNo, messages: Vec<StreamMessageRequest> },
     Call { switch: SwitchId, call: Sent, rpc: Rpc },
+    Late { switch: SwitchId, call: Sent, rpc: Rpc },
     Reply { switch: SwitchId, request: RequestId, result: RpcResult },
     Message { switch: SwitchId, stream: StreamNo, message: StreamMessageResponse },
     Ended { switch: SwitchId, stream: StreamNo, end: StreamEnd },
@@ -199,6 +200,10 @@ impl<W: Wire> World<W> {
 
     pub(super) fn control_event(&mut self, now: Time, place: u32) -> Result<Happened, WorldError> {
         let Some(waiting) = self.control.take(place) else { return Ok(Happened::Stepped) };
+        if let Some(end) = self.asleep(now, &waiting) {
+            self.oversleep(now, end, waiting);
+            return Ok(Happened::Stepped);
+        }
         self.control.note(now, &waiting);
         let input = match waiting {
             Waiting::Open { switch, stream } => {
@@ -215,6 +220,13 @@ impl<W: Wire> World<W> {
                 self.wire.send(switch, now, stream, &messages)?;
                 self.touched(now, switch)?;
                 return Ok(Happened::Executed(switch, false));
+            }
+            Waiting::Late { switch, call, rpc } => {
+                let changes = matches!(rpc, Rpc::Write(_) | Rpc::SetPipeline(_));
+                let result = self.wire.call(switch, now, rpc.clone())?;
+                self.counts.updates += if call.reading { 0 } else { executed(&rpc, &result) };
+                self.touched(now, switch)?;
+                return Ok(Happened::Executed(switch, changes));
             }
             Waiting::Call { switch, call, rpc } => return self.call(now, switch, call, rpc),
             Waiting::Script(step) => {
@@ -248,6 +260,31 @@ impl<W: Wire> World<W> {
         Ok(Happened::Stepped)
     }
 
+    /// When the switch that something is for wakes up, if it stalls.
+    fn asleep(&self, now: Time, waiting: &Waiting) -> Option<Time> {
+        match waiting {
+            Waiting::Open { switch, .. }
+            | Waiting::Close { switch, .. }
+            | Waiting::Send { switch, .. }
+            | Waiting::Call { switch, .. }
+            | Waiting::Late { switch, .. } => self.faults.stalled_until(*switch, now),
+            _ => None,
+        }
+    }
+
+    /// What comes to a switch that stalls is executed when it wakes up. A caller waits until its deadline and no longer.
+    fn oversleep(&mut self, now: Time, end: Time, waiting: Waiting) {
+        match waiting {
+            Waiting::Call { switch, call, rpc } if call.deadline < end => {
+                let gone = Failure::new(Code::DeadlineExceeded, "no answer before the deadline");
+                let (at, request) = (call.deadline.max(now), call.request);
+                self.push(at, Waiting::Reply { switch, request, result: Err(gone) });
+                self.push(end, Waiting::Late { switch, call, rpc });
+            }
+            other => self.push(end, other),
+        }
+    }
+
     /// The exchange of a call: the world stands still until the switch has answered.
     fn call(
         &mut self,
@@ -265,7 +302,8 @@ impl<W: Wire> World<W> {
             Fate::Refuse { update, .. } => without(&rpc, *update),
             _ => rpc.clone(),
         };
-        let result = self.wire.call(switch, now, sent)?;
+        let mut result = self.wire.call(switch, now, sent)?;
+        self.faults.distort_answer(switch, &mut result);
         self.counts.calls += 1;
         // An interval that begins is no entry.
         self.counts.updates += if reading { 0 } else { executed(&rpc, &result) };
@@ -282,7 +320,7 @@ impl<W: Wire> World<W> {
             }
             _ => {
                 let gone = Failure::new(Code::DeadlineExceeded, "no answer before the deadline");
-                self.push(deadline, Waiting::Reply { switch, request, result: Err(gone) });
+                self.push(deadline.max(now), Waiting::Reply { switch, request, result: Err(gone) });
             }
         }
         Ok(Happened::Executed(switch, changes))
@@ -296,7 +334,10 @@ impl<W: Wire> World<W> {
 
     /// Puts what a switch has said on its way.
     pub(super) fn drain(&mut self, now: Time, switch: SwitchId) -> Result<(), WorldError> {
-        for (stream, said) in self.wire.drain(switch, now)? {
+        for (stream, mut said) in self.wire.drain(switch, now)? {
+            if let Said::Message(message) = &mut said {
+                self.faults.distort_packet(switch, message);
+            }
             let packet = matches!(&said, Said::Message(message)
                 if matches!(message.update, Some(Update::Packet(_))));
             let copies = if packet { self.faults.on_packet_in(switch) } else { 1 };
@@ -329,7 +370,8 @@ impl<W: Wire> World<W> {
 
     fn notice(&mut self, now: Time, notice: Notice) -> Result<(), WorldError> {
         match &notice {
-            Notice::JobAccepted { job, generation } => self.accepted(*job, *generation),
+            Notice::JobAccepted { .. } => self.accepted(),
+            Notice::JobReady { job } => self.ready(now, *job),
             Notice::JobRefused { job, reason } => {
                 let name = self.jobs.get(job.index()).map_or("?", |job| job.name.as_str());
                 let job = name.to_owned();

@@ -93,8 +93,12 @@ impl<W: Wire> World<W> {
             spec.ranks.iter().copied().filter(|host| !ranks.contains(host)).collect();
         *spec = Job { ranks: ranks.clone(), compute: *compute, ..spec.clone() };
         let first = FlowId::from(self.flows.len());
-        let flows = ring_flows(&self.topology, spec, first)
-            .map_err(|error| self.broken(job, error.to_string()))?;
+        // A single survivor needs no ring.
+        let flows = match ranks.len() {
+            1 => Ok(Vec::new()),
+            _ => ring_flows(&self.topology, spec, first),
+        };
+        let flows = flows.map_err(|error| self.broken(job, error.to_string()))?;
         let setup = Setup {
             topology: &self.topology,
             jobs: &self.jobs,
@@ -118,7 +122,7 @@ impl<W: Wire> World<W> {
             first,
         });
         self.progress.waiting.retain(|(waiting, _)| *waiting != job);
-        self.progress.waiting.push((job, None));
+        self.progress.waiting.push((job, false));
         self.push(at, Waiting::Joined { job, generation });
         Ok(())
     }

@@ -21,7 +21,11 @@ impl<W: Wire> World<W> {
                 Fault::StreamsBroken { at, .. }
                 | Fault::Restart { at, .. }
                 | Fault::CableDown { at, .. } => at,
-                Fault::ReplyLost { .. } | Fault::UpdateRefused { .. } | Fault::PacketIns { .. } => {
+                Fault::ReplyLost { .. }
+                | Fault::UpdateRefused { .. }
+                | Fault::Stall { .. }
+                | Fault::Lies { .. }
+                | Fault::PacketIns { .. } => {
                     continue;
                 }
             };
@@ -44,14 +48,16 @@ impl<W: Wire> World<W> {
                 Ok(Happened::Restarted(switch))
             }
             Fault::CableDown { link, lasts, .. } => {
-                self.cable(now, link, (false, 1.0));
-                let up = super::Step::Cable { link, up: true, share: 1.0 };
+                self.cable(now, link, (Some(false), None));
+                let up = super::Step::Cable { link, up: true };
                 self.push(now + lasts, Waiting::Script(up));
                 Ok(Happened::Scripted)
             }
-            Fault::ReplyLost { .. } | Fault::UpdateRefused { .. } | Fault::PacketIns { .. } => {
-                Ok(Happened::Scripted)
-            }
+            Fault::ReplyLost { .. }
+            | Fault::UpdateRefused { .. }
+            | Fault::Stall { .. }
+            | Fault::Lies { .. }
+            | Fault::PacketIns { .. } => Ok(Happened::Scripted),
         }
     }
 

@@ -18,12 +18,17 @@ pub enum Step {
     Submit(JobId),
     /// A job is cancelled.
     Cancel(JobId),
-    /// Both directions of a cable: up or down, at a share of the rate.
+    /// Both directions of a cable go up or down, at the rate that they have.
     Cable {
         /// Either direction.
         link: LinkId,
         /// Whether it carries anything.
         up: bool,
+    },
+    /// Both directions of a cable run at a share of the nominal rate; a cable that is down stays down.
+    CableRate {
+        /// Either direction.
+        link: LinkId,
         /// Share of the nominal rate.
         share: f64,
     },
@@ -123,30 +128,29 @@ impl<W: Wire> World<W> {
             let Some(spec) = self.jobs.get(job.index()).cloned() else { continue };
             let flows = self.flows.iter().filter(|flow| flow.job == *job).cloned().collect();
             self.progress.submitted += 1;
-            self.progress.waiting.push((*job, None));
+            self.progress.waiting.push((*job, false));
             batch.push((spec, flows));
         }
         self.step_core(Input::SubmitJobs(batch))
     }
 
-    pub(super) fn accepted(&mut self, job: JobId, generation: u64) {
+    pub(super) fn accepted(&mut self) {
         self.progress.submitted = self.progress.submitted.saturating_sub(1);
-        for (waiting, wanted) in &mut self.progress.waiting {
-            if *waiting == job {
-                *wanted = Some(generation);
-            }
-        }
     }
 
-    /// A plan is in force: jobs that waited for it start.
+    /// A job's paths are installed: it may start, once the clock of the jobs runs.
+    pub(super) fn ready(&mut self, now: Time, job: JobId) {
+        for (waiting, ready) in &mut self.progress.waiting {
+            *ready |= *waiting == job;
+        }
+        self.start_ready(now);
+    }
+
+    /// A plan is in force. The first one that serves all initial jobs starts the clock of the jobs and of the script.
     pub(super) fn installed(&mut self, now: Time, generation: u64) {
         self.progress.installed = Some(generation);
-        let ready = |wanted: &Option<u64>| wanted.is_some_and(|wanted| wanted <= generation);
-        if self.progress.origin.is_none() {
-            let all = self.progress.waiting.iter().all(|(_, wanted)| ready(wanted));
-            if self.progress.submitted > 0 || !all {
-                return;
-            }
+        let all = self.progress.waiting.iter().all(|(_, ready)| *ready);
+        if self.progress.origin.is_none() && self.progress.submitted == 0 && all {
             self.progress.origin = Some(now);
             if let Some(trace) = self.net.trace_mut() {
                 trace.load.start(now);
@@ -155,14 +159,18 @@ impl<W: Wire> World<W> {
                 self.push(now + after, Waiting::Script(step));
             }
         }
-        let origin = self.progress.origin.unwrap_or(now);
+        self.start_ready(now);
+    }
+
+    fn start_ready(&mut self, now: Time) {
+        let Some(origin) = self.progress.origin else { return };
         let waiting = std::mem::take(&mut self.progress.waiting);
-        for (job, wanted) in waiting {
-            if ready(&wanted) {
+        for (job, ready) in waiting {
+            if ready {
                 let start = self.jobs.get(job.index()).map_or(Span::ZERO, |job| job.start);
                 self.push((origin + start).max(now), Waiting::Script(Step::Start(job)));
             } else {
-                self.progress.waiting.push((job, wanted));
+                self.progress.waiting.push((job, false));
             }
         }
     }
@@ -180,7 +188,8 @@ impl<W: Wire> World<W> {
                     self.cancelled(job)?;
                 }
             }
-            Step::Cable { link, up, share } => self.cable(now, link, (up, share)),
+            Step::Cable { link, up } => self.cable(now, link, (Some(up), None)),
+            Step::CableRate { link, share } => self.cable(now, link, (None, Some(share))),
             Step::Policy(policy) => self.step_core(Input::SetPolicy { policy })?,
             Step::Replan => self.step_core(Input::Replan)?,
             Step::Move(flows) => {
@@ -206,10 +215,18 @@ impl<W: Wire> World<W> {
         self.step_core(Input::JobFinished { job })
     }
 
-    /// Both directions change at once; the controller hears of either when a port event has travelled.
-    pub(super) fn cable(&mut self, now: Time, link: LinkId, (up, share): (bool, f64)) {
+    /// Both directions change at once, in what is given; the controller hears of either when a port event has travelled.
+    pub(super) fn cable(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        (up, share): (Option<bool>, Option<f64>),
+    ) {
         for link in [link, self.topology.reverse(link)] {
-            let was = self.net.link(link).up;
+            let state = self.net.link(link);
+            let was = state.up;
+            let up = up.unwrap_or(was);
+            let share = share.unwrap_or(state.rate.0 as f64 / state.nominal.0.max(1) as f64);
             self.net.set_link(&mut self.queue, now, link, (up, share));
             if was != up {
                 let at = now + self.script.link_notice;

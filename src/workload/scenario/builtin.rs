@@ -4,7 +4,7 @@
 
 use super::draw::Draw;
 use super::{Event, EventKind, Problem, Scenario, ScenarioError, error::Place};
-use crate::id::{JobId, LinkId};
+use crate::id::{HostId, JobId, LinkId};
 use crate::time::Span;
 use crate::topology::Topology;
 use crate::topology::generate::LeafSpine;
@@ -109,7 +109,7 @@ pub fn default_scenario(seed: u64) -> Result<Scenario, ScenarioError> {
     })
 }
 
-/// One fabric cable fails between 2 s and 3 s.
+/// What happens: a fabric cable fails for good, later another runs at half its rate for three seconds, then a host fails.
 fn events(topology: &Topology, seed: u64) -> Vec<Event> {
     let between_switches = |&link: &LinkId| {
         let link = topology.link(link);
@@ -117,10 +117,22 @@ fn events(topology: &Topology, seed: u64) -> Vec<Event> {
     };
     let even = (0..topology.links().len()).step_by(2).map(LinkId::from);
     let cables: Vec<LinkId> = even.filter(between_switches).collect();
-    let mut draw = Draw::new(seed, "event", 0);
-    let at = draw.between(Span::from_millis(2_000), Span::from_millis(3_000));
-    draw.one_of(&cables)
-        .map(|link| Event { at, kind: EventKind::LinkDown { link } })
-        .into_iter()
-        .collect()
+    let hosts: Vec<HostId> = topology.hosts().collect();
+    let within = |index, from, to| {
+        let mut draw = Draw::new(seed, "event", index);
+        let at = draw.between(Span::from_millis(from), Span::from_millis(to));
+        (draw, at)
+    };
+    let mut events = Vec::new();
+    let (mut draw, at) = within(0, 2_000, 3_000);
+    let down = draw.one_of(&cables).map(|link| EventKind::LinkDown { link });
+    events.extend(down.map(|kind| Event { at, kind }));
+    let (mut draw, at) = within(1, 7_000, 8_000);
+    let lasts = Some(Span::from_millis(3_000));
+    let slow = draw.one_of(&cables).map(|link| EventKind::LinkSlow { link, factor: 0.5, lasts });
+    events.extend(slow.map(|kind| Event { at, kind }));
+    let (mut draw, at) = within(2, 12_000, 13_000);
+    let fail = draw.one_of(&hosts).map(|host| EventKind::HostFail { host });
+    events.extend(fail.map(|kind| Event { at, kind }));
+    events
 }

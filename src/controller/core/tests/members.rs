@@ -47,8 +47,12 @@ fn survivors_get_a_command_the_old_entries_go_and_the_new_ring_is_planned() {
     };
     assert_eq!(net.seen(told), 1, "{:?}", net.events);
     let new = ring(&net, 3);
+    let ready = |event: &Event| matches!(event, Event::JobReady { job: JobId(0) });
+    assert_eq!(net.seen(ready), 1, "the ring of before");
     join(&mut net, new);
+    assert_eq!(net.seen(ready), 1, "nothing is installed yet");
     net.converge(SOON);
+    assert_eq!(net.seen(ready), 2);
     net.assert_as_wanted();
     let planned: Vec<u32> = net.core.goals().keys().map(|flow| flow.0).collect();
     assert_eq!(planned, [3, 4]);
@@ -104,17 +108,34 @@ fn the_command_survives_the_controller_whenever_it_dies() {
 }
 
 #[test]
-fn a_job_with_one_survivor_is_stopped_and_a_new_one_on_a_failed_host_is_refused() {
+fn a_single_survivor_goes_on_without_a_ring_and_a_job_without_any_is_stopped() {
     let mut net = running();
     fail(&mut net, 2);
     fail(&mut net, 4);
     net.converge(SOON);
-    let stopped = |event: &Event| matches!(event, Event::JobStopped { job: JobId(0), reason } if reason.contains("1 of 2 hosts left"));
-    assert_eq!(net.seen(stopped), 1, "{:?}", net.events);
+    let alone = |event: &Event| matches!(event, Event::Regrouped { generation: Generation(2), ranks, .. } if *ranks == [HostId(0)]);
+    assert_eq!(net.seen(alone), 1, "{:?}", net.events);
+    let ring_of_two = vec![job(&fabric(), 1, &[0, 2]).1[0].clone()];
+    join(&mut net, (Generation(2), ring_of_two));
+    assert!(rejected(&net, "joins other hosts"));
+    join(&mut net, (Generation(2), Vec::new()));
+    let accepted = |event: &Event| matches!(event, Event::JobAccepted { job: JobId(0), .. });
+    assert_eq!(net.seen(accepted), 2, "submitted, and formed anew");
+    net.converge(SOON);
     assert!(net.core.goals().is_empty());
+    fail(&mut net, 0);
+    let stopped = |event: &Event| matches!(event, Event::JobStopped { job: JobId(0), reason } if reason.contains("lost all its hosts"));
+    assert_eq!(net.seen(stopped), 1, "{:?}", net.events);
+    net.converge(SOON);
     net.assert_as_wanted();
+}
+
+#[test]
+fn a_job_on_a_failed_host_is_refused_until_the_host_is_back() {
+    let mut net = running();
+    fail(&mut net, 3);
     let again = || {
-        let (mut spec, mut flows) = job(&fabric(), 5, &[0, 2, 5]);
+        let (mut spec, mut flows) = job(&fabric(), 5, &[0, 3, 5]);
         spec.id = JobId(5);
         flows.iter_mut().for_each(|flow| flow.job = JobId(5));
         Input::SubmitJobs(vec![(spec, flows)])
@@ -122,8 +143,8 @@ fn a_job_with_one_survivor_is_stopped_and_a_new_one_on_a_failed_host_is_refused(
     net.input(again());
     let refused = |event: &Event| matches!(event, Event::JobRefused { reason, .. } if reason.contains("has failed"));
     assert_eq!(net.seen(refused), 1, "{:?}", net.events);
-    net.input(Input::Host { host: HostId(2), up: true });
+    net.input(Input::Host { host: HostId(3), up: true });
     net.input(again());
     net.converge(SOON);
-    assert_eq!(net.core.goals().len(), 3, "the host is back");
+    assert_eq!(net.core.goals().len(), 6, "the host is back");
 }

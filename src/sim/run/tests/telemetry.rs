@@ -631,3 +631,26 @@ fn an_interval_in_which_cells_can_wrap_is_refused_by_the_name_of_its_flag() {
     }
     assert!(build(42).is_ok() && build(0).is_err());
 }
+
+#[test]
+fn a_switch_that_lies_or_stalls_is_not_believed_and_never_takes_the_loop_down() {
+    for (seed, way) in (0..).zip([TelemetryWay::Readout, TelemetryWay::Auto]) {
+        let run = |faults: &dyn Fn(SwitchId) -> Fault| {
+            let mut watch = Watch::new(seed, way, 90);
+            let switches = watch.scenario.topology.switches();
+            watch.faults = switches.map(faults).collect();
+            watch.scenario.jobs.iter_mut().for_each(|job| job.iterations *= 3);
+            // Ends only when all jobs have: a loop that falls over ends with an error.
+            watch.run(&mut |_, _| {}).totals
+        };
+        let honest = run(&|switch| Fault::Lies { switch, share: 0 });
+        let lying = run(&|switch| Fault::Lies { switch, share: 700 });
+        let dropped = |totals: &Totals| totals.dropped.values().sum::<u64>();
+        assert!(dropped(&lying) > dropped(&honest) + 20, "{way:?}: {lying:?} against {honest:?}");
+        assert!(lying.samples < honest.samples / 2, "{way:?}: {lying:?} against {honest:?}");
+        let (at, lasts) = (Time(100_000_000), Span::from_millis(300));
+        let stalled = run(&|switch| Fault::Stall { switch, at, lasts });
+        assert!(stalled.missing > honest.missing, "{way:?}: {stalled:?}");
+        assert!(stalled.samples > 0, "{way:?}: it went on");
+    }
+}

@@ -57,6 +57,19 @@ def check_policy(policy, jobs):
         fail(f"{name}: {packets['reordered']} packets reordered without a forced flip")
 
 
+def check_events(policy):
+    """The scenario slows a cable and stops a host under every policy."""
+    restarts = policy["restarts"]
+    if not restarts:
+        fail(f"{policy['name']}: a host failed and no job has another membership")
+    for restart in restarts:
+        if restart["iterations_lost"] > 1 or not 300 <= restart["duration_ms"] <= 5000:
+            fail(f"{policy['name']}: {restart}")
+    for straggler in policy["stragglers"]:
+        if not straggler["evidence"]:
+            fail(f"{policy['name']}: a straggler without evidence: {straggler}")
+
+
 def main():
     ringpath, seed = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "0"
     start = time.monotonic()
@@ -74,6 +87,7 @@ def main():
     jobs = set(by_name["ecmp"]["comm_ms_per_job"])
     for policy in result["policies"]:
         check_policy(policy, jobs)
+        check_events(policy)
     comm = by_name["joint"]["comm_ms_mean"] / by_name["crux"]["comm_ms_mean"]
     utilisation = by_name["joint"]["gpu_utilisation"] / by_name["crux"]["gpu_utilisation"]
     if comm >= 1 or utilisation <= 1:

@@ -177,15 +177,16 @@ fn number(text: &str) -> Result<Vec<u8>, ValueError> {
     if text.starts_with('-') {
         return Err(ValueError::Negative(text.to_owned()));
     }
+    // Before the prefixes: an Ethernet address may begin with 0b.
+    let pairs: Vec<&str> = lower.split([':', '-']).collect();
+    if pairs.len() == 6 && !lower.contains("::") {
+        return ethernet(text, &pairs);
+    }
     if let Some(digits) = lower.strip_prefix("0x") {
         return digits_of(text, digits, 4, "hexadecimal");
     }
     if let Some(digits) = lower.strip_prefix("0b") {
         return digits_of(text, digits, 1, "binary");
-    }
-    let pairs: Vec<&str> = lower.split([':', '-']).collect();
-    if pairs.len() == 6 && !lower.contains("::") {
-        return ethernet(text, &pairs);
     }
     if text.contains(':') {
         let parsed = lower.parse::<Ipv6Addr>();
@@ -305,7 +306,7 @@ mod tests {
 
     #[test]
     fn people_may_write_numbers_and_addresses_in_many_ways() {
-        let cases: [(&str, u32, &[u8]); 11] = [
+        let cases: [(&str, u32, &[u8]); 12] = [
             ("300", 16, &[1, 44]),
             ("0x1F", 9, &[0, 0x1f]),
             ("0x1_0000", 24, &[1, 0, 0]),
@@ -314,6 +315,7 @@ mod tests {
             ("::1", 128, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
             ("02:00:00:00:00:0a", 48, &[2, 0, 0, 0, 0, 10]),
             ("2-0-0-0-0-A", 48, &[2, 0, 0, 0, 0, 10]),
+            ("0b:00:00:00:00:01", 48, &[11, 0, 0, 0, 0, 1]),
             ("0.0.1.0", 16, &[1, 0]),
             ("eth0", 0, b"eth0"),
             ("1_000", 16, &[3, 232]),

@@ -79,6 +79,15 @@ pub enum Fault {
         /// Of a thousand.
         share: u32,
     },
+    /// Of a thousand calls that read telemetry so many fail, half of them unexecuted with an error, half executed without an answer.
+    Reading {
+        /// The switch.
+        switch: SwitchId,
+        /// Of a thousand.
+        share: u32,
+        /// The error's code.
+        code: Code,
+    },
     /// Some packets of a switch to the controller are lost, others come twice.
     PacketIns {
         /// The switch.
@@ -97,6 +106,8 @@ pub enum Fate {
     Normal,
     /// Executed, but the answer is lost.
     LoseReply,
+    /// Not executed; the answer is an error.
+    Fail(Code),
     /// One update is refused.
     Refuse {
         /// Which.
@@ -115,6 +126,8 @@ pub struct Faults {
     packets: Vec<u64>,
     /// Payloads looked at by [`Faults::distort`].
     payloads: u64,
+    /// Calls looked at by [`Faults::on_reading`].
+    readings: u64,
     /// Registers that a lying switch lies about.
     registers: Vec<u32>,
 }
@@ -166,6 +179,22 @@ impl Faults {
             }
         }
         Fate::Normal
+    }
+
+    /// What happens to the next call that reads telemetry.
+    pub fn on_reading(&mut self, switch: SwitchId) -> Fate {
+        let fault = self.list.iter().find_map(|fault| match *fault {
+            Fault::Reading { switch: it, share, code } if it == switch => Some((share, code)),
+            _ => None,
+        });
+        let Some((share, code)) = fault else { return Fate::Normal };
+        self.readings += 1;
+        let mut random = stream(self.readings, "readings", u64::from(switch.0));
+        match (random.random_range(0..1000) < share, random.random_range(0..2)) {
+            (false, _) => Fate::Normal,
+            (true, 0) => Fate::Fail(code),
+            (true, _) => Fate::LoseReply,
+        }
     }
 
     /// When a switch that stalls at `now` wakes up.
@@ -275,7 +304,7 @@ fn bump(counts: &mut Vec<u32>, switch: SwitchId) -> u32 {
 fn one(random: &mut Pcg64, topology: &Topology, horizon: Span) -> Fault {
     let switch = SwitchId(random.random_range(0..topology.switch_count().max(1) as u32));
     let at = Time(random.random_range(0..horizon.0.max(1)));
-    match random.random_range(0..9) {
+    match random.random_range(0..10) {
         0 => Fault::ReplyLost { switch, call: random.random_range(0..AIM) },
         1 => Fault::UpdateRefused {
             switch,
@@ -290,6 +319,11 @@ fn one(random: &mut Pcg64, topology: &Topology, horizon: Span) -> Fault {
             switch,
             lost: random.random_range(0..=500),
             twice: random.random_range(0..=500),
+        },
+        9 => Fault::Reading {
+            switch,
+            share: random.random_range(1..=1000),
+            code: UNCLEAR[random.random_range(0..UNCLEAR.len())],
         },
         3 => Fault::Restart { switch, at, keep_pipeline: random.random_range(0..2) == 0 },
         _ => Fault::CableDown {

@@ -295,14 +295,17 @@ impl<W: Wire> World<W> {
     ) -> Result<Happened, WorldError> {
         let changes = matches!(rpc, Rpc::Write(_) | Rpc::SetPipeline(_));
         let fate = match reading {
-            true => Fate::Normal,
+            true => self.faults.on_reading(switch),
             false => self.faults.on_call(switch, &rpc),
         };
         let sent = match &fate {
             Fate::Refuse { update, .. } => without(&rpc, *update),
             _ => rpc.clone(),
         };
-        let mut result = self.wire.call(switch, now, sent)?;
+        let mut result = match fate {
+            Fate::Fail(code) => Err(Failure::new(code, "drawn by the simulation")),
+            _ => self.wire.call(switch, now, sent)?,
+        };
         self.faults.distort_answer(switch, &mut result);
         self.counts.calls += 1;
         // An interval that begins is no entry.
@@ -310,7 +313,7 @@ impl<W: Wire> World<W> {
         self.touched(now, switch)?;
         let answer = now + self.delays.service + self.drawn_delay(reading);
         let result = match fate {
-            Fate::Normal => Some(result),
+            Fate::Normal | Fate::Fail(_) => Some(result),
             Fate::LoseReply => None,
             Fate::Refuse { update, code } => Some(with_refusal(&rpc, result, update, code)),
         };

@@ -25,6 +25,7 @@ impl<W: Wire> World<W> {
                 | Fault::UpdateRefused { .. }
                 | Fault::Stall { .. }
                 | Fault::Lies { .. }
+                | Fault::Reading { .. }
                 | Fault::PacketIns { .. } => {
                     continue;
                 }
@@ -57,6 +58,7 @@ impl<W: Wire> World<W> {
             | Fault::UpdateRefused { .. }
             | Fault::Stall { .. }
             | Fault::Lies { .. }
+            | Fault::Reading { .. }
             | Fault::PacketIns { .. } => Ok(Happened::Scripted),
         }
     }

@@ -648,6 +648,12 @@ fn a_switch_that_lies_or_stalls_is_not_believed_and_never_takes_the_loop_down() 
         let dropped = |totals: &Totals| totals.dropped.values().sum::<u64>();
         assert!(dropped(&lying) > dropped(&honest) + 20, "{way:?}: {lying:?} against {honest:?}");
         assert!(lying.samples < honest.samples / 2, "{way:?}: {lying:?} against {honest:?}");
+        if way == TelemetryWay::Auto {
+            let code = crate::p4runtime::rpc::Code::Internal;
+            let failing = run(&|switch| Fault::Reading { switch, share: 500, code });
+            assert!(failing.missing > honest.missing && failing.samples > 0, "{failing:?}");
+            assert!(failing.samples < honest.samples, "{failing:?} against {honest:?}");
+        }
         let (at, lasts) = (Time(100_000_000), Span::from_millis(300));
         let stalled = run(&|switch| Fault::Stall { switch, at, lasts });
         assert!(stalled.missing > honest.missing, "{way:?}: {stalled:?}");

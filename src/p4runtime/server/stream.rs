@@ -10,8 +10,8 @@ use crate::p4runtime::proto::p4::v1::stream_error::Details;
 use crate::p4runtime::proto::p4::v1::stream_message_request::Update as Request;
 use crate::p4runtime::proto::p4::v1::stream_message_response::Update as Response;
 use crate::p4runtime::proto::p4::v1::{
-    DigestListAck, DigestListAckError, PacketOut, PacketOutError, StreamError,
-    StreamMessageRequest, StreamMessageResponse, StreamOtherError,
+    DigestListAck, DigestListAckError, IdleTimeoutNotification, PacketOut, PacketOutError,
+    StreamError, StreamMessageRequest, StreamMessageResponse, StreamOtherError,
 };
 use crate::p4runtime::rpc::Code;
 use crate::time::Time;
@@ -157,23 +157,28 @@ impl<D: Device> Server<D> {
         let mut out = Vec::with_capacity(outbox.len());
         for message in outbox {
             for (stream, scope) in self.roles.primaries() {
-                if sees(scope, &message) {
-                    out.push((stream, Ok(message.clone())));
-                }
+                out.extend(seen(scope, &message).map(|message| (stream, Ok(message))));
             }
         }
         out
     }
 }
 
-/// Whether a message of the device concerns a role.
-fn sees(scope: &Scope, message: &StreamMessageResponse) -> bool {
-    match &message.update {
+/// What a role sees of a message of the device. Entries that have expired together may belong to several roles.
+fn seen(scope: &Scope, message: &StreamMessageResponse) -> Option<StreamMessageResponse> {
+    let whole = match &message.update {
         Some(Response::Packet(_)) => scope.packets(),
         Some(Response::Digest(list)) => scope.holds(list.digest_id),
         Some(Response::IdleTimeoutNotification(notification)) => {
-            notification.table_entry.iter().all(|entry| scope.holds(entry.table_id))
+            let entries = notification.table_entry.iter();
+            let table_entry: Vec<_> =
+                entries.filter(|entry| scope.holds(entry.table_id)).cloned().collect();
+            let idle = IdleTimeoutNotification { table_entry, timestamp: notification.timestamp };
+            return (!idle.table_entry.is_empty()).then_some(StreamMessageResponse {
+                update: Some(Response::IdleTimeoutNotification(idle)),
+            });
         }
         _ => true,
-    }
+    };
+    whole.then(|| message.clone())
 }

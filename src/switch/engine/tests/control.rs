@@ -180,7 +180,14 @@ fn direct_counters_and_meters_follow_their_entry() {
     entry.meter_config = None;
     rig.write(Type::Modify, Kinds::TableEntry(entry)).unwrap();
     assert_eq!(rig.ask(1, 0, 9, 5).unwrap().index, 0);
-    let zero = DirectCounterEntry { table_entry: one.table_entry.clone(), data: None };
+    // The same for the counter's own entity (section 9.3.1).
+    let data = |data| DirectCounterEntry { table_entry: one.table_entry.clone(), data };
+    rig.write(Type::Modify, Kinds::DirectCounterEntry(data(None))).unwrap();
+    assert_eq!(
+        rig.read(Kinds::DirectCounterEntry(data(None)))[0],
+        Kinds::DirectCounterEntry(data(Some(CounterData { byte_count: 240, packet_count: 4 })))
+    );
+    let zero = data(Some(CounterData::default()));
     rig.write(Type::Modify, Kinds::DirectCounterEntry(zero)).unwrap();
     let all = rig.read(Kinds::DirectCounterEntry(DirectCounterEntry::default()));
     let [Kinds::DirectCounterEntry(one)] = &all[..] else { panic!("{all:?}") };

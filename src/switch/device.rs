@@ -144,6 +144,11 @@ impl Control {
         }
     }
 
+    /// The code for what others still name, which BMv2 calls UNKNOWN.
+    pub(crate) fn in_use(&self) -> Code {
+        if self.mimic_bmv2 { Code::Unknown } else { Code::FailedPrecondition }
+    }
+
     /// RESOURCE_EXHAUSTED, which BMv2 calls UNKNOWN.
     pub(crate) fn full<T>(&self, message: String) -> Result<T, Refusal> {
         refuse(if self.mimic_bmv2 { Code::Unknown } else { Code::ResourceExhausted }, message)

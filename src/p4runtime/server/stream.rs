@@ -182,3 +182,34 @@ fn seen(scope: &Scope, message: &StreamMessageResponse) -> Option<StreamMessageR
     };
     whole.then(|| message.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::p4runtime::proto::p4::v1::TableEntry;
+    use crate::p4runtime::proto::ringpath::v1::RoleConfig;
+    use prost::Message as _;
+
+    #[test]
+    fn each_role_hears_of_its_own_idle_entries_and_of_no_others() {
+        let scope = |ids: &[u32]| {
+            let config = RoleConfig { object_ids: ids.to_vec(), ..RoleConfig::default() };
+            let value = config.encode_to_vec();
+            let type_url = "type.googleapis.com/ringpath.v1.RoleConfig".to_owned();
+            Scope::from_config(Some(&prost_types::Any { type_url, value })).unwrap()
+        };
+        let entry = |table_id| TableEntry { table_id, ..TableEntry::default() };
+        let idle = IdleTimeoutNotification { table_entry: vec![entry(1), entry(2)], timestamp: 5 };
+        let update = Some(Response::IdleTimeoutNotification(idle));
+        let message = StreamMessageResponse { update };
+        let tables = |scope: &Scope| match seen(scope, &message)?.update? {
+            Response::IdleTimeoutNotification(idle) => {
+                Some(idle.table_entry.iter().map(|entry| entry.table_id).collect::<Vec<_>>())
+            }
+            _ => None,
+        };
+        assert_eq!(tables(&Scope::Full), Some(vec![1, 2]));
+        assert_eq!(tables(&scope(&[2])), Some(vec![2]));
+        assert_eq!(tables(&scope(&[3])), None, "a notification without entries must not be sent");
+    }
+}

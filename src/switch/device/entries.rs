@@ -196,6 +196,9 @@ impl Control {
             let text = format!("'{}': v1model's selectors have no group action", names.name);
             return refuse(Code::Unimplemented, text);
         }
+        if self.mimic_bmv2 && set.action_profile_actions.is_empty() {
+            return refuse(Code::Unimplemented, "No support for empty one-shot sets yet");
+        }
         let mut choices = Vec::new();
         for choice in &set.action_profile_actions {
             let Some(action) = &choice.action else {
@@ -300,7 +303,10 @@ impl Control {
         key: PackedKey,
         entry: &TableEntry,
     ) -> Done {
-        let size = names.size.min(crate::switch::table::MAX_ENTRIES as usize);
+        // BMv2 goes by the device config alone.
+        let declared = self.memory.program().tables[names.no.index()].max_size.max(1) as usize;
+        let size = if self.mimic_bmv2 { declared } else { names.size };
+        let size = size.min(crate::switch::table::MAX_ENTRIES as usize);
         if self.state(names).len() >= size {
             return self.full(format!("'{}' is full with {size} entries", names.name));
         }

@@ -38,7 +38,7 @@ impl Control {
                     "member {} of '{}' is named by {users} groups or entries; change them first",
                     member.member_id, names.name
                 );
-                return refuse(Code::FailedPrecondition, text);
+                return refuse(self.in_use(), text);
             }
             self.profile_mut(names).members.remove(&member.member_id);
             return Ok(());
@@ -71,15 +71,12 @@ impl Control {
         if kind == Type::Delete {
             if users > 0 {
                 let text = format!("{what} is named by {users} entries; change them first");
-                return refuse(Code::FailedPrecondition, text);
+                return refuse(self.in_use(), text);
             }
             self.replace_group(names, group.group_id, None);
             return Ok(());
         }
         self.no_one_shots(names)?;
-        if self.mimic_bmv2 && group.members.is_empty() {
-            return refuse(Code::Unimplemented, "Empty groups are not supported");
-        }
         if kind == Type::Insert && self.profile(names).groups.len() >= MAX_PROFILE_GROUPS {
             return self.full(format!("'{}' has {MAX_PROFILE_GROUPS} groups", names.name));
         }

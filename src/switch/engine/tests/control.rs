@@ -451,10 +451,10 @@ fn idle_entries_are_reported_until_they_are_hit() {
     let mut rig = Rig::new();
     let action = ActionType::Action(rig.action("result_counted", &[("value", 1)]));
     let mut entry = rig.entry("exact_table", &[("key", exact(5))], 0, Some(action));
-    entry.idle_timeout_ns = 1_500_000_000;
+    entry.idle_timeout_ns = 2_500_000_000;
     rig.write(Type::Insert, Kinds::TableEntry(entry.clone())).unwrap();
     let mut reported = Vec::new();
-    for second in 1..=8_u64 {
+    for second in 1..=11_u64 {
         assert_eq!(rig.switch.poll_at(), Some(Time(second * 1_000_000_000)));
         rig.now = second * 1_000_000_000;
         rig.sent();
@@ -464,17 +464,17 @@ fn idle_entries_are_reported_until_they_are_hit() {
             assert_eq!(note.table_entry, [want]);
             reported.push(second);
         }
-        if second == 5 {
+        if second == 7 {
             rig.ask(1, 0, 0, 5);
         }
     }
-    // Idle from 0 on: told at 2 and, still idle, at 4; hit at 5; told at 7.
-    assert_eq!(reported, [2, 4, 7]);
+    // Idle from 0 on: told at 3 and, a timeout later, at 6 (section 16.4); hit at 7; told at 10.
+    assert_eq!(reported, [3, 6, 10]);
     let mut asked = rig.entry("exact_table", &[("key", exact(5))], 0, None);
     asked.time_since_last_hit = Some(IdleTimeout::default());
     let read = rig.read(Kinds::TableEntry(asked));
     let [Kinds::TableEntry(read)] = &read[..] else { panic!("{read:?}") };
-    assert_eq!(read.time_since_last_hit, Some(IdleTimeout { elapsed_ns: 3_000_000_000 }));
+    assert_eq!(read.time_since_last_hit, Some(IdleTimeout { elapsed_ns: 4_000_000_000 }));
     rig.write(Type::Delete, Kinds::TableEntry(entry)).unwrap();
     assert_eq!(rig.switch.poll_at(), None);
 }

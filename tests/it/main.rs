@@ -26,4 +26,5 @@ mod plan_command;
 mod rig;
 mod stf;
 mod switch_allocations;
+mod switch_ports;
 mod switch_stf;

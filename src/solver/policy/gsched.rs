@@ -101,8 +101,8 @@ mod tests {
         let mut instance = instance(&[1.0; 3], &[(1.0, vec![(6.0, ring())])]);
         let top = instance.levels - 1;
         assert_eq!(by_flow(&instance).queue, [top; 3]);
-        instance.flows[1].bytes = 3.0;
+        instance.flows[1].bytes = 3.5;
         instance.flows[2].bytes = 0.1;
-        assert_eq!(by_flow(&instance).queue, [5, 2, 0], "six levels");
+        assert_eq!(by_flow(&instance).queue, [5, 3, 0], "six levels");
     }
 }

@@ -28,4 +28,5 @@ mod rig;
 mod stf;
 mod switch_allocations;
 mod switch_ports;
+mod switch_statistics;
 mod switch_stf;

@@ -25,5 +25,6 @@ mod p4runtime_text;
 mod plan_command;
 mod rig;
 mod stf;
+mod stf_command;
 mod switch_allocations;
 mod switch_stf;

@@ -20,4 +20,5 @@ pub mod session;
 pub mod show;
 pub mod status;
 pub mod text;
+pub mod tls;
 pub mod value;

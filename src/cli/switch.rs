@@ -6,7 +6,8 @@
 use super::{Exit, exit, target::read_p4info};
 use crate::id::PortNo;
 use crate::p4runtime::proto::p4::v1::ForwardingPipelineConfig;
-use crate::p4runtime::server::listen::listen;
+use crate::p4runtime::server::listen::listen_with;
+use crate::p4runtime::server::tls::Tls;
 use crate::p4runtime::server::{Profile, Server};
 use crate::switch::real_time::Driver;
 use crate::switch::traffic::MAX_QUEUES;
@@ -20,8 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 mod peer;
+mod tls;
 
 pub use peer::Foreign;
+pub use tls::TlsFlags;
 
 /// Largest port number: v1model's ports have 9 bits.
 const PORT_MAX: u16 = 511;
@@ -85,9 +88,13 @@ pub struct Args {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Target")]
 pub struct Own {
-    /// Address of the P4Runtime server; loopback only, port 0 lets the system choose. Default 127.0.0.1:9559.
+    /// Address of the P4Runtime server; port 0 lets the system choose, beyond loopback only with TLS. Default
+    /// 127.0.0.1:9559.
     #[arg(long, value_name = "IP:PORT")]
     pub grpc_server_addr: Option<String>,
+    /// Certificates.
+    #[command(flatten)]
+    pub tls: TlsFlags,
     /// Packets sent to this port go to the controller. Default 510.
     #[arg(long, value_name = "PORT", value_parser = cpu_port)]
     pub cpu_port: Option<u16>,
@@ -118,7 +125,9 @@ pub struct Settings {
     pub config: Config,
     /// Whose answers the server gives.
     pub profile: Profile,
-    /// Flags that were accepted and do nothing, each with the reason.
+    /// Certificates, if TLS was asked for.
+    pub tls: Option<Tls>,
+    /// Flags that were accepted and do nothing, each with the reason, and other doubts.
     pub notes: Vec<String>,
 }
 
@@ -159,24 +168,29 @@ impl Args {
             );
             return Err(exit::usage(text));
         }
+        let (tls, doubts) = own.0.tls.or(&own.1.tls).load()?;
+        notes.extend(doubts);
         let addr = own.0.grpc_server_addr.as_ref().or(own.1.grpc_server_addr.as_ref());
-        let addr = address(addr.map_or("127.0.0.1:9559", String::as_str))?;
+        let addr = address(addr.map_or("127.0.0.1:9559", String::as_str), tls.is_some())?;
+        if !addr.ip().is_loopback() && !tls.as_ref().is_some_and(Tls::mutual) {
+            notes.push(format!("whoever reaches {addr} may program this switch; --grpc-server-with-client-auth lets in only those with a certificate"));
+        }
         let profile = if self.mimic_bmv2 { Profile::Bmv2 } else { Profile::Spec };
-        Ok(Settings { addr, config, profile, notes })
+        Ok(Settings { addr, config, profile, tls, notes })
     }
 }
 
-/// The address to listen on, which must be loopback.
-fn address(text: &str) -> anyhow::Result<SocketAddr> {
+/// The address to listen on, which must be loopback if there is no TLS.
+fn address(text: &str, secure: bool) -> anyhow::Result<SocketAddr> {
     let plain = text.replacen("localhost:", "127.0.0.1:", 1);
     let addr: SocketAddr = plain.parse().map_err(|_| {
         exit::usage(format!(
             "--grpc-server-addr '{text}' is no address; write for example 127.0.0.1:9559"
         ))
     })?;
-    if !addr.ip().is_loopback() {
+    if !secure && !addr.ip().is_loopback() {
         return Err(exit::usage(format!(
-            "--grpc-server-addr {text}: without TLS, which is not supported yet, only loopback is served; write 127.0.0.1:{} and reach it from elsewhere with `ssh -L`",
+            "--grpc-server-addr {text}: without TLS only loopback is served; give --grpc-server-ssl with certificates, or write 127.0.0.1:{} and reach it from elsewhere with `ssh -L`",
             addr.port()
         )));
     }
@@ -207,7 +221,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     runtime.block_on(async {
         // Before the address is told, so that whoever reads it may already send a signal.
         let stop = signals()?;
-        let listening = listen(settings.addr, driver.handle().clone()).await?;
+        let listening =
+            listen_with(settings.addr, settings.tls.clone(), driver.handle().clone()).await?;
         announce(out, &format!("P4Runtime on {}, device {}", listening.addr(), args.device_id))?;
         stop.await;
         anyhow::Ok(())

@@ -4,6 +4,7 @@
 //! never open a stream and never send an election id, so that they disturb no controller.
 
 use super::exit;
+use crate::p4runtime::client::tls::Credentials;
 use crate::p4runtime::client::{Client, Limits};
 use crate::p4runtime::p4info::Index;
 use crate::p4runtime::proto::p4::v1::entity::Entity as Kinds;
@@ -13,6 +14,7 @@ use crate::p4runtime::proto::p4::v1::{
     ReadRequest,
 };
 use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc};
+use crate::p4runtime::tls::{Certificates, Identity, PrivateKey};
 use crate::time::Span;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,47 @@ pub struct Target {
     /// Longest wait for an answer, such as 500ms.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub timeout: Span,
+    /// TLS.
+    #[command(flatten)]
+    pub tls: TlsFlags,
+}
+
+/// Whom to believe, and who to be.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "TLS")]
+pub struct TlsFlags {
+    /// Authority (PEM) that signed the switch's certificate; TLS is used if it is given.
+    #[arg(long = "cacert", value_name = "FILE", env = "RINGPATH_CACERT")]
+    pub tls_cacert: Option<PathBuf>,
+    /// Certificate (PEM) to show to a switch that wants one.
+    #[arg(long = "cert", value_name = "FILE", env = "RINGPATH_CERT", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of that certificate (PEM); refused if every user of the machine may read it.
+    #[arg(
+        long = "key",
+        alias = "private-key",
+        value_name = "FILE",
+        env = "RINGPATH_KEY",
+        requires = "tls_cert"
+    )]
+    pub tls_key: Option<PathBuf>,
+}
+
+impl TlsFlags {
+    fn load(&self) -> anyhow::Result<Option<Credentials>> {
+        let Some(authority) = &self.tls_cacert else { return Ok(None) };
+        let identity = match (&self.tls_cert, &self.tls_key) {
+            (Some(cert), Some(key)) => {
+                let key = PrivateKey::read(key)?;
+                if let Some(note) = key.note() {
+                    tracing::warn!("{note}");
+                }
+                Some(Identity { chain: Certificates::read(cert)?, key })
+            }
+            _ => None,
+        };
+        Ok(Some(Credentials { authorities: Certificates::read(authority)?, identity }))
+    }
 }
 
 /// A request that a switch did not fulfil.
@@ -70,7 +113,8 @@ fn advice(code: Code, what: &str, from_file: bool) -> &'static str {
             "; the switch has no program (BMv2 says so of a wrong --device-id too): let a controller push one, or start `ringpath switch PROGRAM.json --p4info FILE`"
         }
         Code::NotFound => "; see --device-id",
-        Code::PermissionDenied | Code::Unauthenticated => "; the server wants to know who asks",
+        Code::Unauthenticated => "; see --cacert, --cert and --key",
+        Code::PermissionDenied => "; the server wants to know who asks",
         Code::DeadlineExceeded | Code::Cancelled => {
             "; is it a P4Runtime server? Raise --timeout if it is slow"
         }
@@ -94,21 +138,39 @@ impl Target {
     /// # Errors
     /// Nobody listens there, or the address is none.
     pub fn connect(&self) -> anyhow::Result<Session> {
-        if self.address.starts_with("https://") {
-            let text = format!("--address {}: TLS is not supported yet; use http", self.address);
-            return Err(exit::usage(text));
-        }
-        let url = match self.address.starts_with("http://") {
-            true => self.address.clone(),
-            false => format!("http://{}", self.address),
-        };
+        let (url, credentials) = self.url()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("no runtime for the connection")?;
         let limits = Limits { connect: self.wait(), ..Limits::default() };
-        let client = runtime.block_on(Client::connect(&url, limits))?;
+        let client = runtime.block_on(Client::connect_with(&url, credentials.as_ref(), limits))?;
         Ok(Session { runtime, client, target: self.clone() })
+    }
+
+    /// The address with its scheme, and credentials if it is `https`.
+    fn url(&self) -> anyhow::Result<(String, Option<Credentials>)> {
+        let credentials = self.tls.load()?;
+        let (scheme, other) = match credentials {
+            Some(_) => ("https://", "http://"),
+            None => ("http://", "https://"),
+        };
+        if self.address.starts_with(other) {
+            let what = match credentials {
+                Some(_) => "--cacert is for https; leave it or the http:// out",
+                None => "give --cacert FILE, the authority that signed the switch's certificate",
+            };
+            return Err(exit::usage(format!("--address {}: {what}", self.address)));
+        }
+        if credentials.is_none() && self.tls.tls_cert.is_some() {
+            let text = "--cert: give --cacert FILE too, the authority that signed the switch's certificate";
+            return Err(exit::usage(text.to_owned()));
+        }
+        let url = match self.address.starts_with(scheme) {
+            true => self.address.clone(),
+            false => format!("{scheme}{}", self.address),
+        };
+        Ok((url, credentials))
     }
 
     fn wait(&self) -> Duration {

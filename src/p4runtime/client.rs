@@ -2,12 +2,15 @@
 //! In: calls and stream messages as values. Out: results and stream messages. Must not know arbitration or retries:
 //! those are decided by `session` and by the controller.
 
+pub mod tls;
+
 use crate::p4runtime::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use crate::p4runtime::proto::p4::v1::{ReadResponse, StreamMessageRequest, StreamMessageResponse};
 use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc, RpcResult, StreamEnd};
 use crate::p4runtime::status::{HEADER_BYTES, HEADER_BYTES_PER_UPDATE, to_end, to_failure};
 use std::time::Duration;
 use thiserror::Error;
+use tls::{Connector, Credentials, CredentialsError, Heard};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
@@ -56,6 +59,23 @@ pub enum ConnectError {
         #[source]
         source: tonic::transport::Error,
     },
+    /// The credentials are none.
+    #[error("the certificates for {address} cannot be used")]
+    Credentials {
+        /// As given.
+        address: String,
+        /// Why.
+        #[source]
+        source: CredentialsError,
+    },
+    /// One side does not believe the other.
+    #[error("no TLS connection to {address}: {reason}")]
+    Tls {
+        /// As given.
+        address: String,
+        /// What TLS had against it.
+        reason: String,
+    },
     /// Nobody answers there.
     #[error("cannot connect to {address}; is the switch running?")]
     Connect {
@@ -72,24 +92,51 @@ pub enum ConnectError {
 pub struct Client {
     inner: P4RuntimeClient<Channel>,
     limits: Limits,
+    heard: Heard,
 }
 
 impl Client {
     /// Connects to `http://host:port`.
     pub async fn connect(address: &str, limits: Limits) -> Result<Self, ConnectError> {
-        let endpoint = Endpoint::from_shared(address.to_owned())
-            .map_err(|source| ConnectError::Address { address: address.to_owned(), source })?
-            .connect_timeout(limits.connect)
-            .tcp_nodelay(true)
-            .http2_max_header_list_size(
-                HEADER_BYTES.saturating_add(HEADER_BYTES_PER_UPDATE.saturating_mul(limits.updates)),
-            );
-        let channel = endpoint
-            .connect()
-            .await
-            .map_err(|source| ConnectError::Connect { address: address.to_owned(), source })?;
+        Self::connect_with(address, None, limits).await
+    }
+
+    /// Connects to `https://host:port` with credentials, or to `http://host:port` without. A server that wants a
+    /// certificate of the client says so at the first call: TLS 1.3 lets a client begin before it is judged.
+    pub async fn connect_with(
+        address: &str,
+        credentials: Option<&Credentials>,
+        limits: Limits,
+    ) -> Result<Self, ConnectError> {
+        let bad = |source| ConnectError::Address { address: address.to_owned(), source };
+        let endpoint = |address: String| {
+            let endpoint = Endpoint::from_shared(address).map_err(bad)?;
+            let header_bytes = HEADER_BYTES_PER_UPDATE.saturating_mul(limits.updates);
+            Ok(endpoint
+                .connect_timeout(limits.connect)
+                .tcp_nodelay(true)
+                .http2_max_header_list_size(HEADER_BYTES.saturating_add(header_bytes)))
+        };
+        let (connected, heard) = match credentials {
+            None => (endpoint(address.to_owned())?.connect().await, Heard::default()),
+            Some(credentials) => {
+                let connector = Connector::new(credentials).map_err(|source| {
+                    ConnectError::Credentials { address: address.to_owned(), source }
+                })?;
+                let heard = connector.heard();
+                let open = move |to| connector.clone().connect(to);
+                // tonic is not to shake hands itself, so it is told http; calls carry the true scheme.
+                let plain = endpoint(address.replacen("https://", "http://", 1))?;
+                let endpoint = plain.origin(endpoint(address.to_owned())?.uri().clone());
+                (endpoint.connect_with_connector(tower::service_fn(open)).await, heard)
+            }
+        };
+        let channel = connected.map_err(|source| match tls::reason(&source) {
+            Some(reason) => ConnectError::Tls { address: address.to_owned(), reason },
+            None => ConnectError::Connect { address: address.to_owned(), source },
+        })?;
         let inner = P4RuntimeClient::new(channel).max_decoding_message_size(limits.message_bytes);
-        Ok(Self { inner, limits })
+        Ok(Self { inner, limits, heard })
     }
 
     /// Executes a call. With a deadline, a server that does not answer in time gives `DEADLINE_EXCEEDED`; it may have
@@ -106,7 +153,7 @@ impl Client {
 
     async fn execute(&self, rpc: Rpc, deadline: Option<Duration>) -> RpcResult {
         let mut client = self.inner.clone();
-        let failed = |status: Status| to_failure(&status);
+        let failed = |status: Status| failure(&status, &self.heard);
         match rpc {
             Rpc::Capabilities(message) => {
                 let reply =
@@ -136,7 +183,7 @@ impl Client {
     async fn collect(&self, mut responses: Streaming<ReadResponse>) -> RpcResult {
         let mut entities = Vec::new();
         while let Some(response) =
-            responses.message().await.map_err(|status| to_failure(&status))?
+            responses.message().await.map_err(|status| failure(&status, &self.heard))?
         {
             entities.extend(response.entities);
             if entities.len() > self.limits.entities {
@@ -157,8 +204,31 @@ impl Client {
             let response = client.stream_channel(ReceiverStream::new(receiver)).await?;
             Ok(response.into_inner())
         });
-        (StreamSender(sender), StreamReceiver(Receiving::Opening(opening)))
+        (StreamSender(sender), StreamReceiver(Receiving::Opening(opening), self.heard.clone()))
     }
+}
+
+/// The failure in a status. If the transport failed and TLS said why, that is the reason.
+fn failure(status: &Status, heard: &Heard) -> Failure {
+    let failure = to_failure(status);
+    match heard.get().filter(|_| broken(failure.code)) {
+        Some(reason) => Failure::new(Code::Unauthenticated, reason),
+        None => failure,
+    }
+}
+
+/// The same for a stream.
+fn end(status: &Status, heard: &Heard) -> StreamEnd {
+    let end = to_end(status);
+    match heard.get().filter(|_| broken(end.code)) {
+        Some(message) => StreamEnd { code: Code::Unauthenticated, message },
+        None => end,
+    }
+}
+
+/// Codes that a broken connection may give.
+fn broken(code: Code) -> bool {
+    matches!(code, Code::Cancelled | Code::Unknown | Code::Unavailable | Code::Internal)
 }
 
 fn request<M>(message: M, deadline: Option<Duration>) -> Request<M> {
@@ -186,7 +256,7 @@ impl StreamSender {
 
 /// The receiving half of a stream.
 #[derive(Debug)]
-pub struct StreamReceiver(Receiving);
+pub struct StreamReceiver(Receiving, Heard);
 
 #[derive(Debug)]
 enum Receiving {
@@ -206,7 +276,7 @@ impl StreamReceiver {
                         self.0 = Receiving::Open(Box::new(streaming));
                         continue;
                     }
-                    Ok(Err(status)) => to_end(&status),
+                    Ok(Err(status)) => end(&status, &self.1),
                     Err(error) => StreamEnd { code: Code::Internal, message: error.to_string() },
                 },
                 Receiving::Open(streaming) => match streaming.message().await {
@@ -215,7 +285,7 @@ impl StreamReceiver {
                         let message = "the server closed the stream".to_owned();
                         StreamEnd { code: Code::Ok, message }
                     }
-                    Err(status) => to_end(&status),
+                    Err(status) => end(&status, &self.1),
                 },
                 Receiving::Ended(end) => return Err(end.clone()),
             };

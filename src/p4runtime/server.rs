@@ -18,6 +18,7 @@ mod read;
 mod role;
 pub mod service;
 mod stream;
+pub mod tls;
 mod write;
 
 use crate::p4runtime::device::Device;

@@ -22,6 +22,7 @@ mod p4runtime_grpc;
 mod p4runtime_proto;
 mod p4runtime_server;
 mod p4runtime_text;
+mod p4runtime_tls;
 mod plan_command;
 mod rig;
 mod stf;

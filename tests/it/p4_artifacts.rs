@@ -39,7 +39,7 @@ fn every_p4_source_and_output_has_the_digest_it_was_compiled_with() {
 #[test]
 fn no_p4_source_is_missing_from_the_digests() {
     let listed = listed_sums();
-    for folder in ["common", "v1model"] {
+    for folder in ["common", "v1model", "samples"] {
         for entry in fs::read_dir(p4_dir().join(folder)).expect("the folder exists") {
             let name = entry.expect("readable").file_name();
             let file = format!("{folder}/{}", name.to_string_lossy());
@@ -72,14 +72,17 @@ fn the_contract_page_names_every_object_and_field_of_the_p4info() {
 }
 
 #[test]
-fn the_compiled_pipeline_holds_no_absolute_path() {
-    let json = p4_text("build/ringpath.json");
-    for line in json.lines() {
-        let line = line.trim();
-        assert!(
-            !(line.contains("\"filename\" : \"/") || line.contains("\"program\" : \"/")),
-            "{line}"
-        );
+fn the_compiled_programs_hold_no_absolute_path() {
+    let programs = [("ringpath", "v1model/main.p4"), ("router", "samples/router.p4")];
+    for (name, source) in programs {
+        let json = p4_text(&format!("build/{name}.json"));
+        for line in json.lines() {
+            let line = line.trim();
+            assert!(
+                !(line.contains("\"filename\" : \"/") || line.contains("\"program\" : \"/")),
+                "{line}"
+            );
+        }
+        assert!(json.contains(&format!("\"program\" : \"{source}\"")), "{name}");
     }
-    assert!(json.contains("\"program\" : \"v1model/main.p4\""));
 }

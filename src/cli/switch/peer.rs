@@ -19,21 +19,6 @@ pub struct Foreign {
     /// Packets over gRPC: refused.
     #[arg(long, value_name = "ADDR", hide = true)]
     pub dp_grpc_server_addr: Option<String>,
-    /// TLS: refused.
-    #[arg(long, hide = true)]
-    pub grpc_server_ssl: bool,
-    /// TLS: refused.
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub grpc_server_cacert: Option<String>,
-    /// TLS: refused.
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub grpc_server_cert: Option<String>,
-    /// TLS: refused.
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub grpc_server_key: Option<String>,
-    /// TLS: refused.
-    #[arg(long, hide = true)]
-    pub grpc_server_with_client_auth: bool,
     /// State of a former run: refused.
     #[arg(long, value_name = "FILE", hide = true)]
     pub restore_state: Option<String>,
@@ -76,11 +61,6 @@ impl Foreign {
     /// A flag whose absence would change an experiment.
     pub fn check(&self) -> anyhow::Result<Vec<String>> {
         let interface = self.interface.first().map(|text| format!("-i {text}"));
-        let tls = self.grpc_server_ssl
-            || self.grpc_server_with_client_auth
-            || [&self.grpc_server_cacert, &self.grpc_server_cert, &self.grpc_server_key]
-                .iter()
-                .any(|path| path.is_some());
         let named = |flag: &str, given: bool| given.then(|| flag.to_owned());
         let refused = [
             (
@@ -98,10 +78,6 @@ impl Foreign {
             (
                 named("--dp-grpc-server-addr", self.dp_grpc_server_addr.is_some()),
                 "packets do not come over gRPC but as packet-out; leave it out",
-            ),
-            (
-                named("--grpc-server-ssl", tls),
-                "TLS is not supported yet; listen on loopback without it",
             ),
             (
                 named("--restore-state", self.restore_state.is_some()),

@@ -1,8 +1,9 @@
-//! A gRPC listener for one server, on loopback.
-//! In: an address and a handle. Out: the bound address, byte counts of the sockets, and a way to cut them. Must not know
+//! A gRPC listener for one server: plain on loopback, with TLS anywhere.
+//! In: an address, perhaps certificates, and a handle. Out: the bound address, byte counts of the sockets, and a way to cut them. Must not know
 //! requests.
 
 use super::service::{Handle, Service};
+use super::tls::Tls;
 use crate::p4runtime::device::Device;
 use crate::p4runtime::proto::DESCRIPTOR_SET;
 use crate::p4runtime::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
@@ -15,9 +16,11 @@ use std::task::{Context, Poll};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio_stream::StreamExt as _;
-use tokio_stream::wrappers::TcpListenerStream;
+use tokio_rustls::server::TlsStream;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_stream::{Stream, StreamExt as _};
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
 /// Connections of one server at a time; more are closed at once. Sixteen controllers with a few channels each.
@@ -119,7 +122,16 @@ pub async fn listen<D: Device + 'static>(
     addr: SocketAddr,
     handle: Handle<D>,
 ) -> Result<Listening, ListenError> {
-    if !addr.ip().is_loopback() {
+    listen_with(addr, None, handle).await
+}
+
+/// As [`listen`], with TLS if there are certificates; only then the address may be another than loopback.
+pub async fn listen_with<D: Device + 'static>(
+    addr: SocketAddr,
+    tls: Option<Tls>,
+    handle: Handle<D>,
+) -> Result<Listening, ListenError> {
+    if tls.is_none() && !addr.ip().is_loopback() {
         return Err(ListenError::NotLoopback(addr));
     }
     let bind = |source| ListenError::Bind { addr, source };
@@ -139,14 +151,22 @@ pub async fn listen<D: Device + 'static>(
         TcpListenerStream::new(listener)
             .filter_map(move |stream| admit(stream, &traffic, &sockets).transpose())
     };
+    let router = tonic::transport::Server::builder()
+        .max_concurrent_streams(CALLS_PER_CONNECTION_MAX)
+        .add_service(service)
+        .add_service(v1)
+        .add_service(v1alpha);
     let task = tokio::spawn(async move {
-        let served = tonic::transport::Server::builder()
-            .max_concurrent_streams(CALLS_PER_CONNECTION_MAX)
-            .add_service(service)
-            .add_service(v1)
-            .add_service(v1alpha)
-            .serve_with_incoming(incoming)
-            .await;
+        let served = match tls {
+            None => router.serve_with_incoming(incoming).await,
+            Some(tls) => {
+                let (ready, secured) = mpsc::channel(CONNECTIONS_MAX);
+                tokio::select! {
+                    served = router.serve_with_incoming(ReceiverStream::new(secured)) => served,
+                    () = secure(incoming, tls, ready) => Ok(()),
+                }
+            }
+        };
         if let Err(error) = served {
             tracing::warn!(%addr, %error, "P4Runtime listener stopped");
         }
@@ -154,7 +174,32 @@ pub async fn listen<D: Device + 'static>(
     Ok(Listening { addr, traffic, sockets, task })
 }
 
-/// Takes a connection in, or closes it when there are too many.
+/// Shakes hands with every peer at the same time and hands on those that succeed.
+async fn secure(
+    mut incoming: impl Stream<Item = io::Result<Counted>> + Unpin,
+    tls: Tls,
+    ready: mpsc::Sender<io::Result<TlsStream<Counted>>>,
+) {
+    while let Some(next) = incoming.next().await {
+        let (tls, ready) = (tls.clone(), ready.clone());
+        match next {
+            // `CONNECTIONS_MAX` bounds these tasks: a socket counts from when it was accepted.
+            Ok(socket) => drop(tokio::spawn(async move {
+                if let Some(stream) = tls.accept(socket.peer, socket).await {
+                    // The listener has stopped if nobody takes it.
+                    let _ = ready.send(Ok(stream)).await;
+                }
+            })),
+            Err(error) => {
+                if ready.send(Err(error)).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Takes a connection in, or closes it when there are too many. A peer that is gone already is no error of the listener.
 fn admit(
     stream: io::Result<TcpStream>,
     traffic: &Arc<Traffic>,
@@ -166,17 +211,20 @@ fn admit(
     if sockets.len() >= CONNECTIONS_MAX {
         return Ok(None);
     }
-    stream.set_nodelay(true)?;
+    let (Ok(peer), Ok(())) = (stream.peer_addr(), stream.set_nodelay(true)) else {
+        return Ok(None);
+    };
     let second = Arc::new(stream.try_clone()?);
     sockets.push(Arc::downgrade(&second));
     traffic.accepted.fetch_add(1, Ordering::Relaxed);
     let stream = TcpStream::from_std(stream)?;
-    Ok(Some(Counted { stream, traffic: Arc::clone(traffic), _second: second }))
+    Ok(Some(Counted { stream, peer, traffic: Arc::clone(traffic), _second: second }))
 }
 
 /// A socket that counts its bytes.
-struct Counted {
+pub(super) struct Counted {
     stream: TcpStream,
+    peer: SocketAddr,
     traffic: Arc<Traffic>,
     /// Lives as long as the connection, so that `Listening::cut` finds only open ones.
     _second: Arc<std::net::TcpStream>,

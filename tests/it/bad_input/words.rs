@@ -152,7 +152,7 @@ fn flags() -> Vec<Case> {
             "-- --dp-grpc-server-addr x",
             "--dp-grpc-server-addr: packets do not come over gRPC",
         ),
-        flag("Settings", "-- --grpc-server-cert x", "TLS is not supported yet; listen on loopback"),
+        flag("Settings", "-- --grpc-server-cert x", "without --grpc-server-ssl the server is not"),
         flag("Settings", "--restore-state x", "--restore-state: state is not restored"),
         flag("Settings", "--load-modules x", "--load-modules: externs from .so files"),
         flag("Settings", "--log-file x", "--log-file: logs go to standard error; redirect"),

@@ -53,7 +53,7 @@ fn a_switch_that_has_no_program_is_another_or_is_not_there_says_what_to_do() {
     let address = ringpath().args(["table", "ls", "--address", "no where"]).output().unwrap();
     refused(&address, 1, &["'http://no where' is no address"]);
     let tls = ringpath().args(["table", "ls", "--address", "https://x:1"]).output().unwrap();
-    refused(&tls, 2, &["TLS is not supported yet"]);
+    refused(&tls, 2, &["give --cacert FILE"]);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn flags_of_simple_switch_grpc_are_honoured_noted_or_refused_but_never_ignored()
         (&["--pcap"], "--pcap: there are no interfaces"),
         (&["--use-files", "0"], "--use-files: packets are not read from files"),
         (&["--", "--dp-grpc-server-addr", "x"], "--dp-grpc-server-addr"),
-        (&["--", "--grpc-server-ssl"], "TLS is not supported yet"),
+        (&["--", "--grpc-server-ssl"], "give --grpc-server-cert FILE"),
         (&["--restore-state", "x"], "--restore-state"),
         (&["--", "--load-modules", "x.so"], "--load-modules"),
         (&["--log-file", "x"], "redirect it with 2>FILE"),

@@ -123,7 +123,9 @@ class Program:
             if field["match_type"] == "ternary":
                 one["mask"] = text(mask_of(value) & (1 << self.width(field)) - 1 if value else 0)
             elif field["match_type"] == "lpm":
-                one["prefix_length"] = int(value.split("/")[1]) if value else 0
+                value, _, length = (value or "0x0/0").partition("/")
+                one["prefix_length"] = int(length or 4 * (len(value) - 2 - value.count("*")))
+                one["key"] = text(number(value))
             match.append(one)
         entry = {"action_id": action["id"], "action_data": [hex(d) for d in data]}
         table.setdefault("entries", []).append({"match_key": match, "action_entry": entry, "priority": 10_000 - priority})

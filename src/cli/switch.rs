@@ -20,9 +20,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+mod outside;
 mod peer;
 mod tls;
 
+pub use outside::Outside;
 pub use peer::Foreign;
 pub use tls::TlsFlags;
 
@@ -55,6 +57,7 @@ fn queues(text: &str) -> Result<u8, String> {
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
   ringpath switch build/basic.json --p4info build/basic.p4info.txtpb
+  sudo ringpath switch build/basic.json --p4info build/basic.p4info.txtpb -i 1@veth0 -i 2@veth2
   ringpath switch --no-p4 --device-id 1 -- --grpc-server-addr 127.0.0.1:50051 --cpu-port 255
   ringpath switch --no-p4 --grpc-server-addr 127.0.0.1:0     the system chooses a port; the first line says which")]
 pub struct Args {
@@ -73,6 +76,9 @@ pub struct Args {
     /// Answer as BMv2's server does where it differs from the P4Runtime specification.
     #[arg(long)]
     pub mimic_bmv2: bool,
+    /// Ports.
+    #[command(flatten)]
+    pub outside: Outside,
     /// Flags of the target.
     #[command(flatten)]
     pub own: Own,
@@ -210,9 +216,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if let Some(program) = &args.program {
         load(&mut server, program, args.p4info.as_deref())?;
     }
-    // Ports on interfaces are not built: what a program sends anywhere but to the CPU port is counted and gone.
-    let driver = Driver::start(Arc::new(Mutex::new(server)), Box::new(|_, _| {}))
-        .context("no thread for the switch")?;
+    let ports = args.outside.open(&settings.config)?;
+    let driver =
+        Driver::start(Arc::new(Mutex::new(server)), ports).context("no thread for the switch")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -28,4 +28,5 @@ mod rig;
 mod stf;
 mod stf_command;
 mod switch_allocations;
+mod switch_ports;
 mod switch_stf;

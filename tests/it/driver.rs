@@ -33,6 +33,8 @@ use tokio::task::JoinHandle;
 /// Far longer than anything here takes; only a hang reaches it.
 const WATCHDOG: Duration = Duration::from_secs(60);
 const LEAF: SwitchId = SwitchId(0);
+/// Longer than a busy machine keeps a switch from answering.
+const PATIENT: Span = Span::from_millis(30_000);
 
 /// Two leaves, two spines, two hosts a leaf.
 fn topology() -> Topology {
@@ -61,7 +63,8 @@ fn jobs(count: u32) -> Vec<(Job, Vec<Flow>)> {
     jobs.iter().map(|job| (job.clone(), own(job))).collect()
 }
 
-fn core() -> Core {
+/// `lost` is how long a switch may be out of reach before plans avoid it.
+fn core(lost: Span) -> Core {
     let artifacts = committed_program().unwrap();
     let program = Program::resolve(&Index::new(artifacts.p4info.clone()).unwrap()).unwrap();
     let topology = topology();
@@ -86,11 +89,7 @@ fn core() -> Core {
         seed: 1,
         force_pipeline: false,
         takeover: false,
-        limits: Limits {
-            retry_max: Span::from_millis(200),
-            lost: Span::from_millis(500),
-            ..Limits::default()
-        },
+        limits: Limits { retry_max: Span::from_millis(200), lost, ..Limits::default() },
         telemetry: TelemetryConfig { way: TelemetryWay::Auto, ..TelemetryConfig::default() },
         feedback: FeedbackConfig::default(),
     };
@@ -152,7 +151,16 @@ impl Controller {
         peers: Vec<Peer>,
         record: Option<Box<dyn Write + Send>>,
     ) -> Self {
-        let (driver, handle) = Driver::new(Parts { core: core(), store, peers, record }).unwrap();
+        Self::over(core(PATIENT), store, peers, record)
+    }
+
+    fn over(
+        core: Core,
+        store: impl Store + 'static,
+        peers: Vec<Peer>,
+        record: Option<Box<dyn Write + Send>>,
+    ) -> Self {
+        let (driver, handle) = Driver::new(Parts { core, store, peers, record }).unwrap();
         let events = handle.events();
         Self { handle, events, task: tokio::spawn(driver.run()) }
     }
@@ -247,7 +255,8 @@ async fn a_switch_that_nobody_reaches_holds_up_nobody_and_leaves_the_plan() {
     let reachable = peers(&switches);
     let dead = switches.len() - 1;
     drop(switches.remove(dead));
-    let mut controller = Controller::start(MemoryStore::default(), reachable, None);
+    let core = core(Span::from_millis(300));
+    let mut controller = Controller::over(core, MemoryStore::default(), reachable, None);
     controller.handle.input(Input::SubmitJobs(jobs(1))).await.unwrap();
     // The job may be ready before the switch is given up, if its flows happen to take the other spine.
     let (mut lost, mut prepared) = (false, false);
@@ -291,7 +300,7 @@ async fn a_recording_replays_to_the_same_decisions() {
     controller.stop().await;
 
     let bytes = recording.0.lock().unwrap().clone();
-    let mut replayed = core();
+    let mut replayed = core(PATIENT);
     let mut removed = false;
     for line in String::from_utf8(bytes).unwrap().lines() {
         let (at, input) = record::from_line(line).unwrap();
@@ -306,7 +315,8 @@ async fn a_recording_replays_to_the_same_decisions() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn addresses_that_do_not_fit_the_fabric_are_refused_by_numbers() {
-    let parts = Parts { core: core(), store: MemoryStore::default(), peers: vec![], record: None };
+    let parts =
+        Parts { core: core(PATIENT), store: MemoryStore::default(), peers: vec![], record: None };
     let error = Driver::new(parts).err().unwrap();
     assert!(error.to_string().starts_with("0 addresses for 4 switches"), "{error}");
 }

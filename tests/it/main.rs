@@ -27,6 +27,7 @@ mod p4runtime_tls;
 mod plan_command;
 mod rig;
 mod stf;
+mod stf_command;
 mod switch_allocations;
 mod switch_ports;
 mod switch_stf;

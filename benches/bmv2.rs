@@ -1,4 +1,4 @@
-//! Our data plane on the embedded switch and on BMv2, in one run: `cargo bench --bench bmv2`. BMv2 is `simple_switch_grpc` on
+//! Our data plane and a plain IPv4 router on the embedded switch and on BMv2, in one run: `cargo bench --bench bmv2`. BMv2 is `simple_switch_grpc` on
 //! the PATH (or `SIMPLE_SWITCH`), whose build decides much: the figures of a build without optimisation or with logging macros say
 //! nothing. Without it that half is skipped by name.
 //!
@@ -29,7 +29,8 @@ use ringpath::id::PortNo;
 use ringpath::time::Span;
 use serde_json::{Value, json};
 
-use rig::{Rig, is, repo};
+use rig::{Key, Rig, is, repo};
+use ringpath::switch::Config;
 
 /// Packets that BMv2 gets per case: about 3 s of its processor time.
 const BMV2_PACKETS: u32 = 100_000;
@@ -39,35 +40,39 @@ const ROUNDS: u32 = 25;
 /// BMv2 is done when its output has not grown for so long.
 const QUIET: Duration = Duration::from_secs(2);
 
-type Args = &'static [(&'static str, u128)];
+/// Prefixes of the router.
+const PREFIXES: u128 = 1_000;
+
+type Args = Vec<(&'static str, u128)>;
 
 /// A table entry for either switch.
 struct Entry {
     table: &'static str,
-    keys: Args,
+    keys: Vec<Key<'static>>,
     action: &'static str,
     args: Args,
 }
 
 struct Case {
     name: &'static str,
+    program: &'static str,
     entries: Vec<Entry>,
     from: u16,
     to: u16,
     packet: Vec<u8>,
 }
 
-const FABRIC: Entry = Entry {
-    table: "port_role",
-    keys: &[("ingress_port", 10)],
-    action: "set_port_role",
-    args: &[("role", 1)],
-};
-const FLOW: Entry = Entry {
-    table: "classify",
-    keys: &[("src_addr", 0x0A00_0001), ("dst_addr", 0x0A00_0002), ("protocol", 6)],
-    action: "tag",
-    args: &[
+fn entry(table: &'static str, keys: &[Key<'static>], action: &'static str, args: Args) -> Entry {
+    Entry { table, keys: keys.to_vec(), action, args }
+}
+
+fn fabric() -> Entry {
+    entry("port_role", &[is("ingress_port", 10)], "set_port_role", vec![("role", 1)])
+}
+
+fn flow() -> Entry {
+    let keys = [is("src_addr", 0x0A00_0001), is("dst_addr", 0x0A00_0002), is("protocol", 6)];
+    let args = [
         ("label", 0x101),
         ("queue", 3),
         ("src_slot", 1),
@@ -78,19 +83,30 @@ const FLOW: Entry = Entry {
         ("old_queue", 3),
         ("force", 0),
         ("flip_gap", 200),
-    ],
-};
-const SINK: Entry =
-    Entry { table: "path_forward", keys: &[("label", 0x101)], action: "sink", args: &[] };
-const HOST: Entry = Entry {
-    table: "host",
-    keys: &[("dst_addr", 0x0A00_0002)],
-    action: "to_host",
-    args: &[("port", 2)],
-};
+    ];
+    entry("classify", &keys, "tag", args.to_vec())
+}
 
-const fn forward(args: Args) -> Entry {
-    Entry { table: "path_forward", keys: &[("label", 0x101)], action: "forward", args }
+fn sink() -> Entry {
+    entry("path_forward", &[is("label", 0x101)], "sink", vec![])
+}
+
+fn host() -> Entry {
+    entry("host", &[is("dst_addr", 0x0A00_0002)], "to_host", vec![("port", 2)])
+}
+
+fn forward(port: u128) -> Entry {
+    entry("path_forward", &[is("label", 0x101)], "forward", vec![("port", port)])
+}
+
+/// [`PREFIXES`] routes of 24 bits, of which one leads to the packet's destination.
+fn routes() -> Vec<Entry> {
+    let route = |n: u128| {
+        let key = Key { name: "dst_addr", value: 0x0A00_0000 + (n << 8), extent: Some(24) };
+        let args = vec![("next_hop_mac", 0x0200_0000_0002), ("port_mac", 0x0200_0000_0099)];
+        entry("route", &[key], "forward", [args, vec![("port", 2)]].concat())
+    };
+    (0..PREFIXES).map(route).collect()
 }
 
 /// An IPv4 packet of 1,000 bytes from 10.0.0.1 to 10.0.0.2, tagged for label 0x101 or not.
@@ -103,27 +119,43 @@ fn packet(tagged: bool) -> Vec<u8> {
     bytes.extend([8, 0, 0x45, 0, 3, 0xE8, 0, 7, 0x40, 0, 64, 6, 0, 0]);
     bytes.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x13, 0x88, 0x17, 0x70]);
     bytes.resize(if tagged { 1_038 } else { 1_014 }, 0);
+    let header = bytes.len() - 1_000;
+    let sum: u32 = bytes[header..header + 20]
+        .chunks_exact(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
+    let checksum = !((sum & 0xFFFF) as u16 + (sum >> 16) as u16);
+    bytes[header + 10..header + 12].copy_from_slice(&checksum.to_be_bytes());
     bytes
 }
 
 fn cases() -> Vec<Case> {
-    let case =
-        |name, entries, from, to| Case { name, entries, from, to, packet: packet(from == 10) };
+    let case = |name, program, entries, from, to| Case {
+        name,
+        program,
+        entries,
+        from,
+        to,
+        packet: packet(from == 10),
+    };
+    let ours = |name, entries, from, to| case(name, "ringpath", entries, from, to);
     vec![
-        case("source leaf (classify, number, push)", vec![FLOW, forward(&[("port", 10)])], 1, 10),
-        case("transit (forward by label)", vec![FABRIC, forward(&[("port", 2)])], 10, 2),
-        case("sink leaf (telemetry, pop)", vec![FABRIC, SINK, HOST], 10, 2),
-        case("untagged (to an attached host)", vec![HOST], 1, 2),
+        ours("source leaf (classify, number, push)", vec![flow(), forward(10)], 1, 10),
+        ours("transit (forward by label)", vec![fabric(), forward(2)], 10, 2),
+        ours("sink leaf (telemetry, pop)", vec![fabric(), sink(), host()], 10, 2),
+        ours("untagged (to an attached host)", vec![host()], 1, 2),
+        case("IPv4 router, 1,000 prefixes", "router", routes(), 1, 2),
     ]
 }
 
 /// Nanoseconds per packet on the embedded switch, parser to deparser.
 fn embedded(case: &Case) -> f64 {
-    let mut rig = Rig::new(0);
+    // Port 510 is an ordinary port here, as it is on a simple_switch without a controller.
+    let config = Config { cpu_port: PortNo(509), priority_queues: 8, ..Config::default() };
+    let mut rig = Rig::of(case.program, config);
     for entry in &case.entries {
-        let keys: Vec<_> = entry.keys.iter().map(|(name, value)| is(name, *value)).collect();
         let priority = i32::from(entry.table == "classify");
-        rig.add(entry.table, priority, &keys, entry.action, entry.args);
+        rig.add(entry.table, priority, &entry.keys, entry.action, &entry.args);
     }
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -148,11 +180,11 @@ fn find<'a>(things: &'a mut Value, name: &str) -> &'a mut Value {
     things.find(|thing| thing["name"].as_str().unwrap().ends_with(&suffix)).unwrap()
 }
 
-/// Our program with the case's entries as entries of the program: BMv2 needs no controller then.
-fn program_with(entries: &[Entry]) -> Value {
-    let text = fs::read_to_string(repo("p4/build/ringpath.json")).unwrap();
-    let mut program: Value = serde_json::from_str(&text).unwrap();
-    for entry in entries {
+/// The case's program with its entries as entries of the program: BMv2 needs no controller then.
+fn program_with(case: &Case) -> Value {
+    let file = repo("p4/build").join(format!("{}.json", case.program));
+    let mut program: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    for entry in &case.entries {
         let action = find(&mut program["actions"], entry.action).clone();
         let names = action["runtime_data"].as_array().unwrap().iter();
         let data: Vec<String> = names
@@ -176,7 +208,8 @@ fn program_with(entries: &[Entry]) -> Value {
 }
 
 fn match_key(entry: &Entry, field: &Value) -> Value {
-    let given = entry.keys.iter().find(|key| field["name"] == key.0).map(|key| key.1);
+    let key = entry.keys.iter().find(|key| field["name"] == key.name);
+    let given = key.map(|key| key.value);
     let bytes = match field["name"].as_str().unwrap() {
         "src_addr" | "dst_addr" => 4,
         "dst_qp" => 3,
@@ -189,6 +222,11 @@ fn match_key(entry: &Entry, field: &Value) -> Value {
             "match_type": "ternary",
             "key": hex(given.unwrap_or(0)),
             "mask": hex(if given.is_some() { (1 << (8 * bytes)) - 1 } else { 0 }),
+        }),
+        "lpm" => json!({
+            "match_type": "lpm",
+            "key": hex(given.unwrap()),
+            "prefix_length": key.unwrap().extent.unwrap(),
         }),
         _ => json!({ "match_type": "exact", "key": hex(given.unwrap()) }),
     }
@@ -225,7 +263,7 @@ fn threads(process: &Child) -> Vec<f64> {
 fn bmv2(case: &Case, switch: &str) -> (f64, f64) {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    fs::write(at("program.json"), program_with(&case.entries).to_string()).unwrap();
+    fs::write(at("program.json"), program_with(case).to_string()).unwrap();
     write_pcap(&at("from_in.pcap"), &case.packet, BMV2_PACKETS);
     write_pcap(&at("to_in.pcap"), &[], 0);
     let mut process = Command::new(switch)

@@ -1,6 +1,6 @@
-//! Speed of the switch: lookups beside the scan that they must agree with, and our program's time per packet beside the
-//! plainest forwarder there is (copy the bytes, note the port). `cargo bench --bench switch` prints divan's table and
-//! then the ratios, measured in the same run.
+//! Speed of the switch: lookups beside the scan that they must agree with, our program's time per packet beside the
+//! plainest forwarder there is (copy the bytes, note the port), and an access list by mask beside the same list by hash.
+//! `cargo bench --bench switch` prints divan's table and then the ratios, measured in the same run.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,8 +11,13 @@
     reason = "a bench is a driver: it prints and reads a clock"
 )]
 
+#[path = "../tests/it/rig.rs"]
+#[allow(dead_code, reason = "shared with the tests, which use more of it")]
+mod rig;
+
 use divan::{Bencher, black_box};
 use rand::RngExt as _;
+use rig::{Key, Rig, is};
 use ringpath::id::PortNo;
 use ringpath::p4runtime::device::Device as _;
 use ringpath::p4runtime::p4info::Index;
@@ -27,7 +32,7 @@ use ringpath::p4runtime::value::encode;
 use ringpath::switch::lookup::reference::Reference;
 use ringpath::switch::lookup::{FieldKind, FieldMatch as Matched, KeyLayout, Lookup, Rank};
 use ringpath::switch::{Config, Switch};
-use ringpath::time::{Time, stream};
+use ringpath::time::{Span, Time, stream};
 use std::time::Instant;
 
 /// Entries of every table.
@@ -38,6 +43,7 @@ const KEYS: usize = 4096;
 fn main() {
     divan::main();
     ratios();
+    access_list_ratios();
 }
 
 /// A table of [`ENTRIES`] entries, its twin, and keys.
@@ -331,6 +337,152 @@ fn forward_a_tagged_packet(bencher: Bencher<'_, '_>, length: usize) {
 fn copy_a_packet(bencher: Bencher<'_, '_>, length: usize) {
     let (mut plain, packet) = (Plain { ports: [2; 512], buffer: Vec::new() }, roce(length));
     bencher.bench_local(move || black_box(plain.packet(1, &packet)));
+}
+
+/// An access list of [`ENTRIES`] entries: who may speak to whom by which service.
+struct AccessList {
+    rig: Rig,
+    /// One packet per allowed conversation, at most [`KEYS`]; each meets an entry of either table.
+    packets: Vec<Vec<u8>>,
+    at: usize,
+}
+
+/// How the entries of the list by mask look.
+#[derive(Clone, Copy)]
+enum Masks {
+    /// All bits of all fields, as in the list by hash.
+    Whole,
+    /// Prefixes of 8 to 32 bits on both addresses.
+    Prefixes,
+    /// As filters look: a site's prefix or any on either side, mostly TCP, mostly few services.
+    Filter,
+}
+
+/// Source, destination, protocol, destination port, each with the bits that count.
+fn line(masks: Masks, rng: &mut rand_pcg::Pcg64, sites: &[u32]) -> [(u32, u32); 4] {
+    const SERVICES: [u32; 8] = [80, 443, 22, 25, 53, 8080, 123, 161];
+    const LENGTHS: [u32; 9] = [16, 20, 24, 24, 24, 28, 32, 32, 32];
+    let mut site = |any: f64| {
+        let (low, base) = (rng.random::<u32>() & 0xffff, sites[rng.random_range(0..sites.len())]);
+        let length = LENGTHS[rng.random_range(0..LENGTHS.len())];
+        let length = if rng.random_bool(any) { 0 } else { length };
+        (base & 0xffff_0000 | low, length)
+    };
+    let (source, destination) = (site(0.4), site(0.05));
+    let service = SERVICES[rng.random_range(0..SERVICES.len())];
+    let random: [u32; 3] = rng.random();
+    match masks {
+        Masks::Whole => [(random[0], 32), (random[1], 32), (17, 8), (random[2] & 0xffff, 16)],
+        Masks::Prefixes => {
+            let lengths = [rng.random_range(8..=32), rng.random_range(8..=32)];
+            [(random[0], lengths[0]), (random[1], lengths[1]), (17, 8), (random[2] & 0xffff, 0)]
+        }
+        Masks::Filter => {
+            let protocol = if rng.random_bool(0.6) { (6, 8) } else { (17, 8) };
+            let known = rng.random_bool(0.7);
+            let port = if known { service } else { random[2] & 0xffff };
+            let length = if rng.random_bool(0.3) { 0 } else { 16 };
+            [source, destination, protocol, (port, length)]
+        }
+    }
+}
+
+/// The bits that a prefix of `length` of `width` keeps.
+fn prefix(width: u32, length: u32) -> u128 {
+    ((1 << length) - 1) << (width - length)
+}
+
+/// An IPv4 packet from the first address to the second, from port 7.
+fn datagram([source, destination, protocol, port]: [u32; 4]) -> Vec<u8> {
+    let mut bytes = roce(128);
+    bytes[23] = protocol as u8;
+    bytes[26..30].copy_from_slice(&source.to_be_bytes());
+    bytes[30..34].copy_from_slice(&destination.to_be_bytes());
+    bytes[34..36].copy_from_slice(&7_u16.to_be_bytes());
+    bytes[36..38].copy_from_slice(&(port as u16).to_be_bytes());
+    bytes
+}
+
+fn access_list(masks: Masks) -> AccessList {
+    let mut rig = Rig::of("acl", Config::default());
+    let mut rng = stream(11, "access list", 0);
+    let sites: Vec<u32> = (0..60).map(|_| rng.random()).collect();
+    let mut packets = Vec::new();
+    const FIELDS: [(&str, u32); 4] = [
+        ("hdr.ipv4.src_addr", 32),
+        ("hdr.ipv4.dst_addr", 32),
+        ("hdr.ipv4.protocol", 8),
+        ("meta.dst_port", 16),
+    ];
+    for priority in 1..=ENTRIES {
+        let line = line(masks, &mut rng, &sites);
+        let key = |((name, width), (value, length)): (&(&'static str, u32), (u32, u32))| {
+            let mask = prefix(*width, length);
+            Key { name, value: u128::from(value) & mask, extent: Some(mask) }
+        };
+        let by_mask: Vec<Key<'_>> =
+            FIELDS.iter().zip(line).map(key).filter(|key| key.extent != Some(0)).collect();
+        rig.add("acl_ternary", priority as i32, &by_mask, "permit", &[("port", 3)]);
+        // The conversation: what the entry leaves open is drawn.
+        let talk: Vec<u32> = FIELDS
+            .iter()
+            .zip(line)
+            .map(|((_, width), (value, length))| {
+                let mask = prefix(*width, length) as u32;
+                let all = prefix(*width, *width) as u32;
+                value & mask | rng.random::<u32>() & all & !mask
+            })
+            .collect();
+        let mut exact: Vec<Key<'_>> = FIELDS
+            .iter()
+            .zip(&talk)
+            .map(|((name, _), value)| is(name, u128::from(*value)))
+            .collect();
+        exact.push(is("meta.src_port", 7));
+        rig.add("acl_exact", 0, &exact, "permit", &[("port", 3)]);
+        if packets.len() < KEYS {
+            packets.push(datagram([talk[0], talk[1], talk[2], talk[3]]));
+        }
+    }
+    AccessList { rig, packets, at: 0 }
+}
+
+impl AccessList {
+    fn packet(&mut self, port: u16) -> u64 {
+        self.at = (self.at + 1) % self.packets.len();
+        self.rig.now += Span::from_micros(1);
+        self.rig.switch.receive(self.rig.now, PortNo(port), &self.packets[self.at]);
+        let mut left = 0;
+        self.rig.switch.advance(self.rig.now, &mut |sent| {
+            left += sent.bytes.len() as u64;
+            black_box(sent.bytes);
+        });
+        left
+    }
+}
+
+fn access_list_ratios() {
+    println!(
+        "\naccess list, {ENTRIES} entries      by mask   by hash    ratio   (per packet of 128 bytes)"
+    );
+    for (name, masks) in [
+        ("whole fields", Masks::Whole),
+        ("prefixes of 8 to 32 bits", Masks::Prefixes),
+        ("a filter's mix", Masks::Filter),
+    ] {
+        let mut list = access_list(masks);
+        for (port, table) in [(1, "hash"), (2, "mask")] {
+            let left: u64 = (0..list.packets.len()).map(|_| list.packet(port)).sum();
+            assert_eq!(
+                left,
+                128 * list.packets.len() as u64,
+                "{name}, by {table}: every packet is permitted"
+            );
+        }
+        let hash = nanoseconds(50, || list.packet(1));
+        let mask = nanoseconds(50, || list.packet(2));
+        println!("{name:30} {mask:8.0} ns {hash:6.0} ns {:8.2}x", mask / hash);
+    }
 }
 
 /// Median nanoseconds per call over 201 batches. A batch should take some ten microseconds: short enough to fall

@@ -19,6 +19,7 @@ pub mod plan;
 pub mod register;
 mod select;
 pub mod simtest;
+pub mod stf;
 pub mod switch;
 pub mod table;
 pub mod target;
@@ -52,6 +53,7 @@ const AFTER_HELP: &str = "Examples:
   ringpath plan examples/scenarios/default.toml --solver joint -o json
   ringpath simtest --seeds 200        run the controller against faults
   ringpath switch basic.json --p4info basic.p4info.txtpb
+  ringpath stf basic.json basic.stf   packet tests of a P4 program
   ringpath table show ipv4_lpm        entries of any P4Runtime switch
 
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 a check said no.";
@@ -69,6 +71,8 @@ pub enum Command {
     Simtest(simtest::Args),
     /// Run the embedded P4 switch as a process that serves P4Runtime; takes simple_switch_grpc's flags.
     Switch(switch::Args),
+    /// Run packet tests (p4c's STF) of a P4 program on the embedded switch.
+    Stf(stf::Args),
     /// Look at the program of a switch, or at a P4Info file.
     P4info(p4info::Args),
     /// Look at tables and entries of any P4Runtime switch.
@@ -117,6 +121,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Command::Plan(args) => plan::run(&args, out),
         Command::Simtest(args) => simtest::run(&args, out),
         Command::Switch(args) => switch::run(&args, out),
+        Command::Stf(args) => stf::run(&args, out),
         Command::P4info(args) => p4info::run(&args, out),
         Command::Table(args) => table::run(&args, out),
         Command::Register(args) => register::run(&args, out),

@@ -26,6 +26,7 @@ pub mod memory;
 pub mod meter;
 pub mod parse;
 pub mod phv;
+pub mod port;
 pub mod profile;
 pub mod program;
 pub mod real_time;
@@ -37,7 +38,7 @@ pub mod table;
 pub mod traffic;
 
 pub use config::{Clock, Config};
-pub use engine::{Sent, Switch};
+pub use engine::{Sent, Switch, Taken};
 pub use load::LoadError;
 pub use stats::{Drop, Stats};
 

@@ -139,8 +139,8 @@ fn table(rows: &[Row]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header([
-        "fabric", "fault", "feedback", "found", "delay", "max", "wrong", "unknown", "raised",
-        "rerouted", "kept", "undone", "victims", "others",
+        "fabric", "fault", "feedback", "low", "found", "delay", "max", "wrong", "unknown",
+        "raised", "rerouted", "kept", "undone", "victims", "others",
     ]);
     let number = |value: Option<f64>, digits: usize| {
         value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
@@ -150,6 +150,7 @@ fn table(rows: &[Row]) -> Table {
             word(row.fabric),
             word(row.fault),
             word(row.feedback),
+            format!("{}/{}", row.runs_with_low, row.runs),
             format!("{}/{}", row.found, row.runs),
             number(row.delay_intervals_mean, 1),
             number(row.delay_intervals_max, 1),

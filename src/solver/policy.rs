@@ -8,10 +8,13 @@ use super::Policy;
 pub mod crux;
 pub mod ecmp;
 pub mod greedy;
+pub mod gsched;
 pub mod joint;
 pub mod least_loaded;
 pub mod paper;
 pub mod sebf;
+pub mod sincronia;
+pub mod taccl_star;
 
 /// All policies, in the order of every table: baselines first, ours last.
 #[must_use]
@@ -20,6 +23,10 @@ pub fn all() -> Vec<&'static dyn Policy> {
         &ecmp::Ecmp,
         &least_loaded::LeastLoaded,
         &sebf::Sebf,
+        &sincronia::Sincronia,
+        &taccl_star::TacclStar,
+        &gsched::G1,
+        &gsched::G2,
         &crux::Crux,
         &paper::Paper,
         &joint::Joint,
@@ -37,6 +44,9 @@ pub fn by_name(name: &str) -> Option<&'static dyn Policy> {
 pub fn names() -> Vec<&'static str> {
     all().iter().map(|policy| policy.name()).collect()
 }
+
+/// Names of the policies that a comparison shows unless others are asked for, in table order.
+pub const COMPARED: [&str; 6] = ["ecmp", "least-loaded", "sebf", "crux", "paper", "joint"];
 
 #[cfg(test)]
 mod tests;

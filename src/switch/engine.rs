@@ -69,6 +69,17 @@ pub struct Sent<'a> {
     pub end: Time,
 }
 
+/// What became of a packet that was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is on its way, and the port takes more.
+    More,
+    /// It is on its way, and the port takes no more: it is held until [`Switch::release`].
+    Full,
+    /// It is lost.
+    Lost(Drop),
+}
+
 /// A packet in a slot.
 #[derive(Clone, Debug)]
 struct Held {
@@ -158,6 +169,18 @@ impl Switch {
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// The traffic manager, to look at its queues.
+    #[must_use]
+    pub fn traffic(&self) -> &Traffic<u32> {
+        &self.traffic
+    }
+
+    /// Whether a port is up.
+    #[must_use]
+    pub fn is_up(&self, port: PortNo) -> bool {
+        !self.down.contains(&port)
     }
 
     /// The traffic manager, for what P4Runtime cannot set: queue depths and packet rates.
@@ -331,6 +354,15 @@ impl Switch {
     /// Runs egress for every packet whose turn has come by `now` and hands out what is sent. Packets for the CPU port
     /// go to the outbox instead.
     pub fn advance(&mut self, now: Time, out: &mut dyn FnMut(Sent<'_>)) {
+        self.advance_into(now, &mut |sent| {
+            out(sent);
+            Taken::More
+        });
+    }
+
+    /// As [`Switch::advance`], for ports that may be full: `out` says what became of each packet. What waits for a full
+    /// port waits in its queues.
+    pub fn advance_into(&mut self, now: Time, out: &mut dyn FnMut(Sent<'_>) -> Taken) {
         while let Some(next) = self.traffic.dequeue(now) {
             let start = next.start;
             self.egress(next, out);
@@ -346,7 +378,7 @@ impl Switch {
         }
     }
 
-    fn egress(&mut self, next: Dequeued<u32>, out: &mut dyn FnMut(Sent<'_>)) {
+    fn egress(&mut self, next: Dequeued<u32>, out: &mut dyn FnMut(Sent<'_>) -> Taken) {
         let Some(loaded) = &mut self.loaded else { return };
         let Loaded { program, control } = &mut **loaded;
         let (slot, now_us) = (next.item, self.config.clock.local_us(next.start));
@@ -382,10 +414,11 @@ impl Switch {
         self.transmit(&next, out);
     }
 
-    fn transmit(&mut self, next: &Dequeued<u32>, out: &mut dyn FnMut(Sent<'_>)) {
+    fn transmit(&mut self, next: &Dequeued<u32>, out: &mut dyn FnMut(Sent<'_>) -> Taken) {
         let bytes = &self.deparsed;
-        let end = self.traffic.transmitted(next.port, next.start, bytes.len() as u64);
-        self.stats.sent(next.port, next.queue, bytes.len() as u64);
+        let length = bytes.len() as u64;
+        let end = self.traffic.transmitted(next.port, next.start, length);
+        let mut lost = None;
         if next.port == self.config.cpu_port {
             if self.outbox.len() >= MAX_OUTBOX {
                 self.stats.drop(Drop::OutboxFull);
@@ -395,9 +428,27 @@ impl Switch {
             }
         } else {
             let Dequeued { port, queue, enqueued, start, .. } = *next;
-            out(Sent { port, queue, enqueued, bytes, start, end });
+            match out(Sent { port, queue, enqueued, bytes, start, end }) {
+                Taken::More => {}
+                Taken::Full => self.traffic.hold(port),
+                Taken::Lost(reason) => lost = Some(reason),
+            }
+        }
+        match lost {
+            None => self.stats.sent(next.port, next.queue, length),
+            Some(reason) => self.stats.drop(reason),
         }
         self.free.push(next.item);
+    }
+
+    /// Lets a port that said [`Taken::Full`] serve again. Changes nothing at another.
+    pub fn release(&mut self, now: Time, port: PortNo) {
+        self.traffic.release(now, port);
+    }
+
+    /// Counts a packet that was lost outside, before it came in or after it was handed out.
+    pub fn lost_outside(&mut self, reason: Drop) {
+        self.stats.drop(reason);
     }
 
     /// Sets a port up or down, and its shaper in bits per second (`None` = unshaped). Ports start up and unshaped. A

@@ -36,11 +36,13 @@ pub enum Drop {
     InputFull,
     /// The controller's outbox was full.
     OutboxFull,
+    /// It was to leave by a port that has no interface.
+    NoInterface,
 }
 
 impl Drop {
     /// Every reason, in order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NoProgram,
         Self::TooLong,
         Self::PortDown,
@@ -55,7 +57,52 @@ impl Drop {
         Self::Passes,
         Self::InputFull,
         Self::OutboxFull,
+        Self::NoInterface,
     ];
+
+    /// Its name where programs read it; stable.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoProgram => "no_program",
+            Self::TooLong => "too_long",
+            Self::PortDown => "port_down",
+            Self::NoPort => "no_port",
+            Self::NoBuffer => "no_buffer",
+            Self::Ingress => "ingress",
+            Self::Egress => "egress",
+            Self::QueueFull => "queue_full",
+            Self::Priority => "priority",
+            Self::NoReplica => "no_replica",
+            Self::NoSession => "no_session",
+            Self::Passes => "passes",
+            Self::InputFull => "input_full",
+            Self::OutboxFull => "outbox_full",
+            Self::NoInterface => "no_interface",
+        }
+    }
+
+    /// What it means, for people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NoProgram => "no program is loaded",
+            Self::TooLong => "packet too long",
+            Self::PortDown => "port down",
+            Self::NoPort => "no port of that number",
+            Self::NoBuffer => "all packet buffers in use",
+            Self::Ingress => "dropped by the program's ingress",
+            Self::Egress => "dropped by the program's egress",
+            Self::QueueFull => "queue full",
+            Self::Priority => "priority names no queue",
+            Self::NoReplica => "multicast group unknown or empty",
+            Self::NoSession => "clone session unknown",
+            Self::Passes => "resubmitted, recirculated or cloned too often",
+            Self::InputFull => "too many recirculated packets waiting",
+            Self::OutboxFull => "the controller reads too slowly",
+            Self::NoInterface => "the port has no interface",
+        }
+    }
 }
 
 impl From<Reject> for Drop {
@@ -140,6 +187,12 @@ impl Stats {
     #[must_use]
     pub fn port(&self, port: PortNo) -> PortStats {
         self.ports.get(usize::from(port.0)).cloned().unwrap_or_default()
+    }
+
+    /// Ports that have counted anything, in order of number.
+    pub fn ports(&self) -> impl Iterator<Item = (PortNo, &PortStats)> {
+        let numbered = (0..).map(PortNo).zip(&self.ports);
+        numbered.filter(|(_, port)| **port != PortStats::default())
     }
 
     /// Counts a lost packet.

@@ -6,15 +6,18 @@
 //! ```
 //! Grammar and driver rules are those of p4c's `bmv2stf.py`: packets are compared per port in order; `*` is any nibble;
 //! without `$` the expected text may be a prefix; `expect PORT` alone takes anything; ports that the case does not name
-//! are not looked at; a table or action may be named by a unique suffix.
+//! are not looked at; a table or action may be named by a unique suffix. Commands that p4c's driver reads and ignores do
+//! something here: `check_counter`, `no_packet`, `remove`, `mc_node_update`, and reads, whose values are in the report.
 
 pub mod info;
 pub mod parse;
+pub mod report;
 pub mod run;
 mod values;
 
-pub use parse::{Command, Line, parse};
-pub use run::{Report, run};
+pub use parse::{Cell, Command, Line, Reading, parse};
+pub use report::{Failure, Report};
+pub use run::{Program, run};
 
 use thiserror::Error;
 

@@ -13,7 +13,8 @@
 //!
 //! Time is the caller's. A service starts at the first instant when the port is free and a packet may go, however late
 //! [`Traffic::dequeue`] is called, and chooses among the packets that were there at that instant; so results do not
-//! depend on how often the caller looks.
+//! depend on how often the caller looks. A port may also be held ([`Traffic::hold`]) while whatever is behind it takes
+//! nothing, so that packets wait here, by priority and bounded, and not in a queue that nobody sees.
 
 #[cfg(test)]
 mod tests;
@@ -92,6 +93,8 @@ struct Queue<T> {
 struct Port<T> {
     queues: Vec<Queue<T>>,
     up: bool,
+    /// Nothing goes until it is let go.
+    held: bool,
     rate: Option<BitRate>,
     busy_until: Time,
     /// Part of a nanosecond, in units of 1/rate, by which `busy_until` was rounded up.
@@ -123,6 +126,10 @@ impl<T> Queue<T> {
 
 impl<T> Port<T> {
     fn refresh(&mut self) {
+        if self.held {
+            self.next = Time::NEVER;
+            return;
+        }
         let heads = self.queues.iter().filter_map(|queue| queue.held.front());
         let first = heads.map(|held| held.send).min();
         self.next = first.map_or(Time::NEVER, |send| send.max(self.busy_until));
@@ -156,6 +163,7 @@ impl<T> Traffic<T> {
             Box::new(Port {
                 queues: (0..limits.queues).map(|_| Queue::new(limits.packets)).collect(),
                 up: true,
+                held: false,
                 rate: None,
                 busy_until: Time::ZERO,
                 credit: 0,
@@ -188,6 +196,24 @@ impl<T> Traffic<T> {
                 queue.bytes = 0;
                 queue.held.drain(..).for_each(|held| lost(number as u8, held.item));
             }
+        }
+        state.refresh();
+    }
+
+    /// Starts no service at a port until [`Traffic::release`]: what is behind it is full.
+    pub fn hold(&mut self, port: PortNo) {
+        if let Some(state) = self.port_mut(port) {
+            state.held = true;
+            state.refresh();
+        }
+    }
+
+    /// Lets a held port serve again, from `now` on. Changes nothing at a port that is not held.
+    pub fn release(&mut self, now: Time, port: PortNo) {
+        let Some(state) = self.port_mut(port).filter(|state| state.held) else { return };
+        state.held = false;
+        if state.busy_until < now {
+            (state.busy_until, state.credit) = (now, 0);
         }
         state.refresh();
     }
@@ -283,7 +309,9 @@ impl<T> Traffic<T> {
         queue.last_send = Some(send);
         queue.bytes += u64::from(length);
         queue.held.push_back(Held { item, length, enqueued: now, send });
-        state.next = state.next.min(send.max(state.busy_until));
+        if !state.held {
+            state.next = state.next.min(send.max(state.busy_until));
+        }
         Ok(())
     }
 

@@ -96,6 +96,9 @@ const ASYNC_ALLOWED: &[&str] = &[
     "src/cli",
 ];
 
+/// The file that shares memory with the kernel.
+const UNSAFE_ALLOWED: &str = "src/switch/port/ring.rs";
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -241,11 +244,14 @@ fn the_switch_has_never_heard_of_our_program() {
 }
 
 #[test]
-fn unsafe_and_hash_maps_of_std_are_absent() {
+fn unsafe_is_in_the_packet_ring_only_and_hash_maps_of_std_are_absent() {
     for (path, text) in sources("src") {
         let code = without_comments(&text);
+        // clippy demands a reason for each block there (`undocumented_unsafe_blocks`).
+        let ring = path == UNSAFE_ALLOWED;
         for word in ["unsafe {", "unsafe fn", "collections::HashMap", "collections::HashSet"] {
-            assert!(!code.contains(word), "{path} contains '{word}'");
+            let allowed = ring && word == "unsafe {";
+            assert!(allowed || !code.contains(word), "{path} contains '{word}'");
         }
     }
 }

@@ -35,6 +35,7 @@ fn nothing_is_done_when_compute_times_alone_vary() {
     for (mode, seed) in [(Mode::Best, 0), (Mode::Best, 2), (Mode::Raise, 2)] {
         let trial = run(Fault::Nothing, mode, seed);
         assert_eq!((trial.wrong, trial.raised, trial.rerouted), (0, 0, 0), "{trial:?}");
+        assert!(trial.planned_low > 0, "a flow planned low is among those left alone: {trial:?}");
     }
 }
 

@@ -61,11 +61,17 @@ impl Rig {
     }
 
     pub fn with(config: Config) -> Self {
-        let text = fs::read_to_string(repo("p4/build/ringpath.p4info.txtpb")).unwrap();
+        Self::of("ringpath", config)
+    }
+
+    /// A program of `p4/build`.
+    pub fn of(program: &str, config: Config) -> Self {
+        let built = |extension: &str| repo("p4/build").join(format!("{program}.{extension}"));
+        let text = fs::read_to_string(built("p4info.txtpb")).unwrap();
         let index = Index::from_text(&text).unwrap();
         let pipeline = ForwardingPipelineConfig {
             p4info: Some(index.info().clone()),
-            p4_device_config: fs::read(repo("p4/build/ringpath.json")).unwrap().into(),
+            p4_device_config: fs::read(built("json")).unwrap().into(),
             cookie: None,
         };
         let mut switch = Switch::new(config);

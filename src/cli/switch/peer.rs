@@ -7,15 +7,6 @@ use super::super::exit;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Flags of simple_switch_grpc")]
 pub struct Foreign {
-    /// Port on an interface: not built yet, refused.
-    #[arg(short = 'i', long = "interface", value_name = "PORT@IFACE", hide = true)]
-    pub interface: Vec<String>,
-    /// Packet files of interfaces: refused.
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, hide = true)]
-    pub pcap: Option<Option<String>>,
-    /// Packets from files: refused.
-    #[arg(long, value_name = "SECONDS", hide = true)]
-    pub use_files: Option<String>,
     /// Packets over gRPC: refused.
     #[arg(long, value_name = "ADDR", hide = true)]
     pub dp_grpc_server_addr: Option<String>,
@@ -60,21 +51,8 @@ impl Foreign {
     /// # Errors
     /// A flag whose absence would change an experiment.
     pub fn check(&self) -> anyhow::Result<Vec<String>> {
-        let interface = self.interface.first().map(|text| format!("-i {text}"));
         let named = |flag: &str, given: bool| given.then(|| flag.to_owned());
         let refused = [
-            (
-                interface,
-                "ports on interfaces are not supported yet; packets go in and out through the controller (packet-out, packet-in), or use simple_switch_grpc for this switch",
-            ),
-            (
-                named("--pcap", self.pcap.is_some()),
-                "there are no interfaces to record; leave it out",
-            ),
-            (
-                named("--use-files", self.use_files.is_some()),
-                "packets are not read from files; send them as packet-out, or write an STF case",
-            ),
             (
                 named("--dp-grpc-server-addr", self.dp_grpc_server_addr.is_some()),
                 "packets do not come over gRPC but as packet-out; leave it out",

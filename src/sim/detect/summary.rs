@@ -31,6 +31,8 @@ pub struct Row {
     pub wrong: u32,
     /// Verdicts without a known cause.
     pub unknown: u32,
+    /// Runs in which some flow was planned below a flow of another job on a link that both use.
+    pub runs_with_low: u32,
     /// Raises.
     pub raised: u32,
     /// Reroutes.
@@ -104,6 +106,7 @@ fn row(
         delay_intervals_max: delays.iter().copied().reduce(f64::max),
         wrong: sum(|trial| trial.wrong + trial.compute_wrong),
         unknown: sum(|trial| trial.unknown),
+        runs_with_low: sum(|trial| u32::from(trial.planned_low > 0)),
         raised: sum(|trial| trial.raised),
         rerouted: sum(|trial| trial.rerouted),
         kept: sum(|trial| trial.kept),

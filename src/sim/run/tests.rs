@@ -233,7 +233,7 @@ fn a_job_alone_computes_and_communicates_in_turn_and_no_policy_beats_its_time_al
 #[ignore = "measures; run with --release"]
 fn the_default_scenario_policy_by_policy() {
     let scenario = crate::workload::scenario::default_scenario(0).expect("a scenario");
-    for name in crate::solver::policy::names() {
+    for name in crate::solver::policy::COMPARED {
         let policies: Vec<SharedPolicy> = crate::solver::policy::all()
             .into_iter()
             .map(|policy| Arc::new(policy) as SharedPolicy)

@@ -51,6 +51,7 @@ fn names_are_unique_and_lead_back_to_their_policies() {
         assert_eq!(by_name(name).map(Policy::name), Some(name));
     }
     assert!(by_name("unknown").is_none());
+    assert!(COMPARED.iter().all(|name| by_name(name).is_some()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! P4Info's ids against the program's numbers. In: P4Info and a loaded program. Out: a table of both, made once per
 //! pipeline. Must not know entries.
 
-use crate::p4runtime::p4info::{Index, MatchType};
+use crate::p4runtime::p4info::{Index, MatchType, Table};
 use crate::p4runtime::proto::p4::config::v1::P4Info;
 use crate::switch::memory::canonical_actions;
 use crate::switch::program::{
@@ -137,7 +137,10 @@ impl Names {
     pub fn new(index: &Index, program: &Program) -> Result<Self, NamesError> {
         let mut names = Self::default();
         names.pair_actions(index, program);
-        for table in index.tables() {
+        // p4c also leaves out tables that match on nothing and do nothing, and keeps them in P4Info.
+        let left_out =
+            |t: &Table| t.fields.is_empty() && program.table_named(&t.names.name).is_none();
+        for table in index.tables().iter().filter(|table| !left_out(table)) {
             let paired = names.table(index, program, table)?;
             names.tables.insert(table.names.id, paired);
         }
@@ -181,7 +184,7 @@ impl Names {
         &self,
         index: &Index,
         program: &Program,
-        table: &crate::p4runtime::p4info::Table,
+        table: &Table,
     ) -> Result<TableNames, NamesError> {
         let name = &table.names.name;
         let no = program.table_named(name).ok_or_else(|| missing("table", name))?;

@@ -20,7 +20,11 @@ pub enum Command {
         action: String,
         /// Its arguments.
         args: Vec<Named>,
+        /// What `remove` and `check_counter` call the entry.
+        label: Option<String>,
     },
+    /// Delete all entries of all tables, or the one with this label.
+    Remove(Option<String>),
     /// The action of a miss.
     SetDefault {
         /// Table.
@@ -44,6 +48,8 @@ pub enum Command {
         /// What it looks like; `None` is anything, any number of times.
         pattern: Option<Pattern>,
     },
+    /// Since the last `packet` nothing may have left by any port.
+    NoPacket,
     /// Clone session to a port.
     MirrorPort(u32, u16),
     /// Clone session to a multicast group.
@@ -54,6 +60,8 @@ pub enum Command {
     Group(u32),
     /// A node: replication id and ports. Nodes are numbered from 0.
     Node(u16, Vec<u16>),
+    /// Give a node other ports.
+    NodeUpdate(usize, Vec<u16>),
     /// Put a node into a group.
     Associate(u32, usize),
     /// Set a register cell.
@@ -64,12 +72,43 @@ pub enum Command {
     CounterWrite(String, i64, i64, i64),
     /// Rates of one meter cell (or all: `None`): pairs of units per microsecond and burst.
     MeterRates(String, Option<i64>, Vec<(f64, i64)>),
-    /// Compare a counter: name, index, compare bytes (else packets), operator, value.
-    CheckCounter(String, i64, Option<(bool, String, i64)>),
+    /// Compare a counter: name, cell, compare bytes (else packets), operator, value.
+    CheckCounter(String, Cell, Option<(bool, String, i64)>),
+    /// Put a value into the report.
+    Read(Reading),
     /// Let a second pass.
     Wait,
-    /// Known and without effect (`no_packet`, `remove`, reads whose output nobody compares).
-    Ignored(String),
+}
+
+/// A cell of a counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// By number.
+    Index(i64),
+    /// Of the entry that `add … = LABEL` named.
+    Label(String),
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Index(index) => index.fmt(f),
+            Self::Label(label) => write!(f, "${label}"),
+        }
+    }
+}
+
+/// What a case wants to see; nothing is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// `mirroring_get SESSION`.
+    Mirror(u32),
+    /// `counter_read COUNTER INDEX`.
+    Counter(String, i64),
+    /// `register_read REGISTER [INDEX]`; without an index all cells.
+    Register(String, Option<i64>),
+    /// `meter_get_rates METER INDEX`.
+    Meter(String, i64),
 }
 
 /// What a packet should look like.
@@ -82,33 +121,42 @@ pub struct Pattern {
 }
 
 impl Pattern {
+    /// One character per half byte, `*` for any.
+    #[must_use]
+    pub fn digits(&self) -> Vec<char> {
+        let digit = |n: &Option<u8>| n.and_then(|n| char::from_digit(n.into(), 16)).unwrap_or('*');
+        self.nibbles.iter().map(digit).collect()
+    }
+
     /// Why the bytes do not fit; `None` if they do.
     #[must_use]
     pub fn mismatch(&self, bytes: &[u8]) -> Option<String> {
         if bytes.len() * 2 < self.nibbles.len() {
-            return Some(format!("{} bytes are too few", bytes.len()));
+            return Some(format!(
+                "{} bytes are too few, {} are expected",
+                bytes.len(),
+                self.nibbles.len() / 2
+            ));
         }
         if self.exact && bytes.len() * 2 > self.nibbles.len() {
-            return Some(format!("{} bytes are too many", bytes.len()));
+            return Some(format!(
+                "{} bytes are too many, {} are expected",
+                bytes.len(),
+                self.nibbles.len() / 2
+            ));
         }
         let nibble = |i: usize| (bytes[i / 2] >> (4 * (1 - i % 2))) & 0xf;
-        let wrong = |(i, wanted): (usize, &Option<u8>)| {
-            wanted
-                .filter(|w| *w != nibble(i))
-                .map(|w| format!("hex digit {i} is {:x}, not {w:x}", nibble(i)))
-        };
-        self.nibbles.iter().enumerate().find_map(wrong)
+        let differs = |i: &usize| self.nibbles[*i].is_some_and(|wanted| wanted != nibble(*i));
+        let at = (0..self.nibbles.len()).find(differs)? / 2;
+        let digits = self.digits();
+        let wanted: String = digits[2 * at..digits.len().min(2 * at + 2)].iter().collect();
+        Some(format!("byte {at} is {:02x}, not {wanted}", bytes[at]))
     }
 }
 
 impl std::fmt::Display for Pattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for nibble in &self.nibbles {
-            match nibble {
-                Some(n) => write!(f, "{n:x}")?,
-                None => f.write_str("*")?,
-            }
-        }
+        f.write_str(&self.digits().into_iter().collect::<String>())?;
         f.write_str(if self.exact { " $" } else { "" })
     }
 }
@@ -150,7 +198,8 @@ pub fn parse(text: &str) -> Result<Vec<Line>, StfError> {
 fn form(line: &str) -> Option<&'static str> {
     let word = line.split_whitespace().next().unwrap_or_default().to_lowercase();
     Some(match word.as_str() {
-        "add" => "add TABLE [PRIORITY] FIELD:VALUE... ACTION(PARAM:VALUE, ...)",
+        "add" => "add TABLE [PRIORITY] FIELD:VALUE... ACTION(PARAM:VALUE, ...) [= LABEL]",
+        "remove" => "remove all, or remove LABEL for an entry that `add ... = LABEL` named",
         "setdefault" => "setdefault TABLE ACTION(PARAM:VALUE, ...)",
         "packet" => "packet PORT HEX... (ports are 0 to 511)",
         "expect" => "expect PORT [HEX with * for any digit [$]] (ports are 0 to 511)",
@@ -159,13 +208,20 @@ fn form(line: &str) -> Option<&'static str> {
         "mirroring_delete" => "mirroring_delete SESSION",
         "mc_mgrp_create" => "mc_mgrp_create GROUP",
         "mc_node_create" => "mc_node_create RID PORT...",
+        "mc_node_update" => "mc_node_update NODE PORT...",
         "mc_node_associate" => "mc_node_associate GROUP NODE",
+        "mirroring_get" => "mirroring_get SESSION",
+        "counter_read" => "counter_read COUNTER INDEX",
+        "register_read" => "register_read REGISTER [INDEX]",
+        "meter_get_rates" => "meter_get_rates METER INDEX",
         "register_write" => "register_write REGISTER INDEX VALUE",
         "register_reset" => "register_reset REGISTER",
         "counter_write" => "counter_write COUNTER INDEX PACKETS BYTES",
         "meter_set_rates" => "meter_set_rates METER INDEX RATE:BURST RATE:BURST",
         "meter_array_set_rates" => "meter_array_set_rates METER RATE:BURST RATE:BURST",
-        "check_counter" => "check_counter COUNTER(INDEX) [bytes|packets ==|!=|<|<=|>|>= N]",
+        "check_counter" => {
+            "check_counter COUNTER(INDEX or $LABEL) [bytes|packets ==|!=|<|<=|>|>= N]"
+        }
         _ => return None,
     })
 }
@@ -178,16 +234,18 @@ fn port(text: &str) -> Result<u16, String> {
     if port > PORT_MAX { Err(format!("port {port} does not exist")) } else { Ok(port) }
 }
 
+fn word_at<'a>(word: &str, words: &[&'a str], i: usize) -> Result<&'a str, String> {
+    words
+        .get(i)
+        .copied()
+        .ok_or_else(|| format!("`{word}` has {} words after it, that is too few", words.len()))
+}
+
 fn command(line: &str) -> Result<Command, String> {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     let words: Vec<&str> = rest.split_whitespace().collect();
-    let word_at = |i: usize| {
-        words
-            .get(i)
-            .copied()
-            .ok_or_else(|| format!("`{word}` has {} words after it, that is too few", words.len()))
-    };
+    let word_at = |i: usize| word_at(word, &words, i);
     match word.to_lowercase().as_str() {
         "add" => add(rest),
         "setdefault" => {
@@ -205,6 +263,21 @@ fn command(line: &str) -> Result<Command, String> {
             let pattern = if text.is_empty() { None } else { Some(pattern(&text)?) };
             Ok(Command::Expect { port, pattern })
         }
+        "check_counter" => check_counter(rest),
+        "wait" => Ok(Command::Wait),
+        "no_packet" => Ok(Command::NoPacket),
+        "remove" => Ok(Command::Remove(match word_at(0)? {
+            "all" | "ALL" => None,
+            label => Some(label_of(label)),
+        })),
+        _ => target(word, &words),
+    }
+}
+
+/// Commands that set up or read what is not a table.
+fn target(word: &str, words: &[&str]) -> Result<Command, String> {
+    let word_at = |i: usize| word_at(word, words, i);
+    match word.to_lowercase().as_str() {
         "mirroring_add" => Ok(Command::MirrorPort(number(word_at(0)?)?, number(word_at(1)?)?)),
         "mirroring_add_mc" => Ok(Command::MirrorGroup(number(word_at(0)?)?, number(word_at(1)?)?)),
         "mirroring_delete" => Ok(Command::MirrorDelete(number(word_at(0)?)?)),
@@ -232,12 +305,23 @@ fn command(line: &str) -> Result<Command, String> {
         "meter_array_set_rates" => {
             Ok(Command::MeterRates(word_at(0)?.into(), None, rates(&words[1..])?))
         }
-        "check_counter" => check_counter(rest),
-        "wait" => Ok(Command::Wait),
-        "remove" | "no_packet" | "mc_node_update" | "mirroring_get" | "counter_read"
-        | "register_read" | "meter_get_rates" => Ok(Command::Ignored(word.to_lowercase())),
+        "mc_node_update" => {
+            let ports = words.iter().skip(1).map(|w| number(w)).collect::<Result<_, _>>()?;
+            Ok(Command::NodeUpdate(number(word_at(0)?)?, ports))
+        }
+        "mirroring_get" => Ok(Command::Read(Reading::Mirror(number(word_at(0)?)?))),
+        "counter_read" => {
+            Ok(Command::Read(Reading::Counter(word_at(0)?.into(), number(word_at(1)?)?)))
+        }
+        "register_read" => {
+            let index = words.get(1).map(|word| number(word)).transpose()?;
+            Ok(Command::Read(Reading::Register(word_at(0)?.into(), index)))
+        }
+        "meter_get_rates" => {
+            Ok(Command::Read(Reading::Meter(word_at(0)?.into(), number(word_at(1)?)?)))
+        }
         other => Err(format!(
-            "`{other}` is no STF command; known are add, setdefault, packet, expect, mirroring_*, mc_*, register_*, counter_*, meter_*, check_counter, wait"
+            "`{other}` is no STF command; known are add, setdefault, packet, expect, mirroring_*, mc_*, register_*, counter_*, meter_*, check_counter, remove, no_packet, wait"
         )),
     }
 }
@@ -291,8 +375,11 @@ fn named(text: &str) -> Result<Named, String> {
 }
 
 fn add(rest: &str) -> Result<Command, String> {
-    // "= id" at the end names the entry for `remove`, which nobody executes.
-    let rest = rest.rsplit_once('=').map_or(rest, |(call, _)| call).trim();
+    // "= LABEL" at the end names the entry.
+    let (rest, label) = match rest.rsplit_once('=') {
+        Some((call, label)) => (call.trim(), Some(label_of(label.trim()))),
+        None => (rest, None),
+    };
     let open = rest.find('(').ok_or("there is no action with ( )")?;
     let head: Vec<&str> = rest[..open].split_whitespace().collect();
     let [table, middle @ .., action] = head.as_slice() else {
@@ -309,7 +396,13 @@ fn add(rest: &str) -> Result<Command, String> {
         keys: keys.iter().map(|k| named(k)).collect::<Result<_, _>>()?,
         action: (*action).into(),
         args,
+        label,
     })
+}
+
+/// A label is used as `$A` and defined as `A` or `$A`.
+fn label_of(text: &str) -> String {
+    text.trim_start_matches('$').to_owned()
 }
 
 /// `1.5:10 2:20`.
@@ -333,9 +426,13 @@ fn check_counter(rest: &str) -> Result<Command, String> {
         }
         _ => return Err(format!("`{}` is no condition", condition.trim())),
     };
-    // Without an index (direct counters of P4_14 cases) there is nothing that the program numbers.
-    let index = if index.trim().is_empty() { 0 } else { number(index.trim())? };
-    Ok(Command::CheckCounter(name.trim().into(), index, condition))
+    let index = index.trim();
+    let cell = match index.bytes().next() {
+        None => return Err("the counter has no index".into()),
+        Some(b'0'..=b'9' | b'-') => Cell::Index(number(index)?),
+        Some(_) => Cell::Label(label_of(index)),
+    };
+    Ok(Command::CheckCounter(name.trim().into(), cell, condition))
 }
 
 #[cfg(test)]
@@ -360,8 +457,13 @@ mod tests {
                 keys: named(&[("a.b", "0x1*"), ("e", "4/8")]),
                 action: "act".into(),
                 args: named(&[("x", "1"), ("y", "0x2")]),
+                label: Some("7".into()),
             }
         );
+        assert_eq!(one("remove $7"), Command::Remove(Some("7".into())));
+        assert_eq!(one("remove all"), Command::Remove(None));
+        let cell = Cell::Label("A".into());
+        assert_eq!(one("check_counter c($A)"), Command::CheckCounter("c".into(), cell, None));
         assert_eq!(one("packet 3 01 0A"), Command::Packet { port: 3, bytes: vec![1, 10] });
         assert_eq!(one("expect 3 # any"), Command::Expect { port: 3, pattern: None });
         let pattern = Pattern { nibbles: vec![Some(1), None], exact: true };
@@ -396,6 +498,10 @@ mod tests {
             ("setdefault t", 1),
             ("meter_set_rates m 1 5", 1),
             ("check_counter c", 1),
+            ("check_counter c()", 1),
+            ("remove", 1),
+            ("register_read", 1),
+            ("mc_node_update x 1", 1),
         ] {
             match parse(text) {
                 Err(StfError::Line { line: found, .. }) => assert_eq!(found, line, "{text}"),

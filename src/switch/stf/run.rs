@@ -3,49 +3,31 @@
 //! Time is virtual: a second passes between a command that changes the switch and the next packet (as in p4c's
 //! driver), a millisecond between packets.
 
+mod target;
+
 use crate::id::PortNo;
 use crate::p4runtime::device::Device;
+use crate::p4runtime::proto::p4::config::v1::{P4Info, Preamble};
 use crate::p4runtime::proto::p4::v1::{
-    Action, CloneSessionEntry, CounterData, CounterEntry, Entity, FieldMatch,
-    ForwardingPipelineConfig, Index, MeterConfig, MeterEntry, MulticastGroupEntry, P4Data,
-    PacketReplicationEngineEntry, RegisterEntry, Replica, TableAction, TableEntry, Update, action,
-    entity::Entity as Kinds, p4_data, packet_replication_engine_entry, replica, table_action,
-    update,
+    Action, Entity, FieldMatch, ForwardingPipelineConfig, TableAction, TableEntry, Update, action,
+    entity::Entity as Kinds, table_action, update,
 };
-use crate::switch::program::{MatchKind, Program};
+use crate::switch::program::{self, MatchKind};
 use crate::switch::stf::{
     Command, Line, StfError,
     info::{self, prefix},
     parse::{Named, Pattern},
+    report::{Came, Failure, Kind, Report, compare},
     values::{field_match, fitting, key_named, named, value_of},
 };
 use crate::switch::{Config, Switch, load};
 use crate::time::{Span, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Between a change and the next packet.
 const SETTLE: Span = Span::from_millis(1_000);
 /// Between packets.
 const GAP: Span = Span::from_millis(1);
-
-/// What went wrong, and how much was tried.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Packets sent.
-    pub packets: usize,
-    /// Packets expected.
-    pub expected: usize,
-    /// Line (0 when none is to blame) and what was wrong.
-    pub failures: Vec<(usize, String)>,
-}
-
-impl Report {
-    /// Everything came as expected.
-    #[must_use]
-    pub fn passed(&self) -> bool {
-        self.failures.is_empty()
-    }
-}
 
 #[derive(Default)]
 struct Expected {
@@ -53,66 +35,144 @@ struct Expected {
     patterns: Vec<(usize, Pattern)>,
 }
 
-struct Runner {
+/// A program that cases run on.
+pub struct Program {
+    json: Vec<u8>,
+    program: program::Program,
+    info: P4Info,
+    /// (kind, short name) → full name.
+    aliases: BTreeMap<(&'static str, String), String>,
+}
+
+impl Program {
+    /// Loads a BMv2 JSON. A P4Info is checked against it, and its aliases may then be used in cases.
+    ///
+    /// # Errors
+    /// The program does not load, or the P4Info is not its.
+    pub fn new(json: &[u8], p4info: Option<&P4Info>) -> Result<Self, StfError> {
+        let program = load::load(json)?;
+        if let Some(p4info) = p4info {
+            let config = pipeline(p4info.clone(), json);
+            Switch::new(Config::default()).verify_pipeline(&config).map_err(StfError::Pipeline)?;
+        }
+        let info = info::of_program(&program);
+        let aliases = p4info.map(aliases).unwrap_or_default();
+        Ok(Self { json: json.to_vec(), program, info, aliases })
+    }
+
+    /// Runs a case on a fresh switch with eight queues per port.
+    ///
+    /// # Errors
+    /// A line names what the program lacks, or the switch refuses it.
+    pub fn run(&self, case: &[Line]) -> Result<Report, StfError> {
+        // No CPU port: packets to any port number are looked at as bytes.
+        let cpu_port = PortNo(u16::MAX);
+        let config = Config { cpu_port, priority_queues: 8, ..Config::default() };
+        let mut switch = Switch::new(config);
+        let pipeline = pipeline(self.info.clone(), &self.json);
+        switch.load_pipeline(Time::ZERO, &pipeline).map_err(StfError::Pipeline)?;
+        let ports = case.iter().filter_map(|line| match line.command {
+            Command::Packet { port, .. } | Command::Expect { port, .. } => Some((port, Vec::new())),
+            _ => None,
+        });
+        let mut runner = Runner {
+            switch,
+            program: self,
+            now: Time::ZERO,
+            changed: false,
+            sent_line: 0,
+            left: Vec::new(),
+            expected: BTreeMap::new(),
+            received: ports.collect(),
+            entries: Vec::new(),
+            sessions: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            nodes: Vec::new(),
+            report: Report::default(),
+        };
+        for line in case {
+            let wrong = |message| StfError::Line { line: line.number, message };
+            runner.command(line).map_err(wrong)?;
+        }
+        runner.advance(SETTLE);
+        Ok(runner.compare())
+    }
+
+    /// The number of a thing by its alias, its name or the end of its name.
+    fn named<'a, I: Iterator<Item = &'a String> + Clone>(
+        &'a self,
+        kind: &'static str,
+        name: &str,
+        names: impl FnOnce(&'a program::Program) -> I,
+    ) -> Result<usize, String> {
+        let full = self.aliases.get(&(kind, name.to_owned()));
+        named(names(&self.program), kind, full.map_or(name, String::as_str))
+    }
+}
+
+fn pipeline(p4info: P4Info, json: &[u8]) -> ForwardingPipelineConfig {
+    ForwardingPipelineConfig {
+        p4info: Some(p4info),
+        p4_device_config: json.to_vec().into(),
+        ..ForwardingPipelineConfig::default()
+    }
+}
+
+fn aliases(info: &P4Info) -> BTreeMap<(&'static str, String), String> {
+    let mut aliases = BTreeMap::new();
+    let mut add = |kind, preamble: &Option<Preamble>| {
+        if let Some(preamble) = preamble {
+            aliases.insert((kind, preamble.alias.clone()), preamble.name.clone());
+        }
+    };
+    info.tables.iter().for_each(|one| add("table", &one.preamble));
+    info.actions.iter().for_each(|one| add("action", &one.preamble));
+    info.counters.iter().for_each(|one| add("counter", &one.preamble));
+    info.direct_counters.iter().for_each(|one| add("counter", &one.preamble));
+    info.meters.iter().for_each(|one| add("meter", &one.preamble));
+    info.registers.iter().for_each(|one| add("register", &one.preamble));
+    aliases
+}
+
+/// Runs a case on a program without a P4Info.
+///
+/// # Errors
+/// As [`Program::new`] and [`Program::run`].
+pub fn run(json: &[u8], case: &[Line]) -> Result<Report, StfError> {
+    Program::new(json, None)?.run(case)
+}
+
+struct Runner<'a> {
     switch: Switch,
-    program: Program,
+    program: &'a Program,
     now: Time,
     /// The switch changed since the last packet.
     changed: bool,
+    /// Line of the last `packet`.
+    sent_line: usize,
+    /// Port and bytes of every packet that left since then, by any port.
+    left: Vec<(u16, Vec<u8>)>,
     expected: BTreeMap<u16, Expected>,
-    received: BTreeMap<u16, Vec<Vec<u8>>>,
+    /// By port that the case names.
+    received: BTreeMap<u16, Vec<Came>>,
+    /// Entries that the case added, with their labels.
+    entries: Vec<(Option<String>, TableEntry)>,
+    /// Clone sessions, with the group of those that go to one.
+    sessions: BTreeMap<u32, Option<u32>>,
     groups: BTreeMap<u32, Vec<usize>>,
     nodes: Vec<(u16, Vec<u16>)>,
     report: Report,
 }
 
-/// Runs a case on a fresh switch with eight queues per port.
-///
-/// # Errors
-/// The program does not load, or a line names what the program lacks.
-pub fn run(json: &[u8], case: &[Line]) -> Result<Report, StfError> {
-    let program = load::load(json)?;
-    // No CPU port: packets to any port number are looked at as bytes.
-    let cpu_port = PortNo(u16::MAX);
-    let config = Config { cpu_port, priority_queues: 8, ..Config::default() };
-    let mut switch = Switch::new(config);
-    let pipeline = ForwardingPipelineConfig {
-        p4info: Some(info::of_program(&program)),
-        p4_device_config: json.to_vec().into(),
-        ..ForwardingPipelineConfig::default()
-    };
-    switch.load_pipeline(Time::ZERO, &pipeline).map_err(StfError::Pipeline)?;
-    let ports = case.iter().filter_map(|line| match line.command {
-        Command::Packet { port, .. } | Command::Expect { port, .. } => Some((port, Vec::new())),
-        _ => None,
-    });
-    let mut runner = Runner {
-        switch,
-        program,
-        now: Time::ZERO,
-        changed: false,
-        expected: BTreeMap::new(),
-        received: ports.collect(),
-        groups: BTreeMap::new(),
-        nodes: Vec::new(),
-        report: Report::default(),
-    };
-    for line in case {
-        let wrong = |message| StfError::Line { line: line.number, message };
-        runner.command(line).map_err(wrong)?;
-    }
-    runner.advance(SETTLE);
-    Ok(runner.compare())
-}
-
-impl Runner {
+impl Runner<'_> {
     fn advance(&mut self, by: Span) {
         self.now += by;
-        let received = &mut self.received;
+        let (received, left, line) = (&mut self.received, &mut self.left, self.sent_line);
         self.switch.advance(self.now, &mut |sent| {
             if let Some(packets) = received.get_mut(&sent.port.0) {
-                packets.push(sent.bytes.to_vec());
+                packets.push((line, sent.bytes.to_vec()));
             }
+            left.push((sent.port.0, sent.bytes.to_vec()));
         });
     }
 
@@ -122,6 +182,8 @@ impl Runner {
                 self.advance(if self.changed { SETTLE } else { GAP });
                 self.changed = false;
                 self.report.packets += 1;
+                self.sent_line = line.number;
+                self.left.clear();
                 self.switch.receive(self.now, PortNo(*port), bytes);
                 self.advance(Span::ZERO);
                 Ok(())
@@ -141,10 +203,14 @@ impl Runner {
                 self.advance(SETTLE);
                 Ok(())
             }
-            Command::Ignored(_) => Ok(()),
-            Command::CheckCounter(name, index, condition) => {
-                self.check_counter(line.number, name, *index, condition.as_ref())
+            Command::NoPacket => {
+                self.no_packet(line.number);
+                Ok(())
             }
+            Command::CheckCounter(name, cell, condition) => {
+                self.check_counter(line.number, name, cell, condition.as_ref())
+            }
+            Command::Read(reading) => self.reading(line.number, reading),
             change => {
                 self.changed = true;
                 self.change(change)
@@ -152,13 +218,57 @@ impl Runner {
         }
     }
 
-    fn change(&mut self, command: &Command) -> Result<(), String> {
-        use update::Type::{Delete, Insert, Modify};
-        match command {
-            Command::Add { table, priority, keys, action, args } => {
-                let entry = self.entry(table, *priority, keys, action, args)?;
-                self.write(Insert, Kinds::TableEntry(entry))
+    /// Nothing may have left since the last packet.
+    fn no_packet(&mut self, line: usize) {
+        self.advance(SETTLE);
+        self.report.checks += 1;
+        for (port, bytes) in std::mem::take(&mut self.left) {
+            // It is reported here and not once more among the port's packets.
+            if let Some(packets) = self.received.get_mut(&port) {
+                packets.retain(|(sent, got)| *sent != self.sent_line || *got != bytes);
             }
+            let message = format!("port {port}: this packet left");
+            let (kind, port) = (Kind::NoPacket, Some(port));
+            let failure =
+                Failure { line, port, kind, message, expected: None, received: Some(bytes) };
+            self.report.failures.push(failure);
+        }
+    }
+
+    fn labelled(&self, label: &str) -> Result<&TableEntry, String> {
+        let found = self.entries.iter().find(|(known, _)| known.as_deref() == Some(label));
+        found
+            .map(|(_, entry)| entry)
+            .ok_or_else(|| format!("no entry is called {label}; name it with add ... = {label}"))
+    }
+
+    /// Deletes the entry of that name, or all that the case added.
+    fn remove(&mut self, label: Option<&String>) -> Result<(), String> {
+        if let Some(label) = label {
+            self.labelled(label)?;
+        }
+        let all = std::mem::take(&mut self.entries);
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(known, _)| label.is_none() || known.as_ref() == label);
+        self.entries = kept;
+        gone.into_iter()
+            .try_for_each(|(_, entry)| self.write(update::Type::Delete, Kinds::TableEntry(entry)))
+    }
+
+    fn change(&mut self, command: &Command) -> Result<(), String> {
+        use update::Type::{Insert, Modify};
+        match command {
+            Command::Add { table, priority, keys, action, args, label } => {
+                let entry = self.entry(table, *priority, keys, action, args)?;
+                if label.is_some() && self.entries.iter().any(|(known, _)| known == label) {
+                    let label = label.as_deref().unwrap_or_default();
+                    return Err(format!("another entry is called {label}; choose another label"));
+                }
+                self.write(Insert, Kinds::TableEntry(entry.clone()))?;
+                self.entries.push((label.clone(), entry));
+                Ok(())
+            }
+            Command::Remove(label) => self.remove(label.as_ref()),
             Command::SetDefault { table, action, args } => {
                 let number = self.table(table)?;
                 let action = Some(self.action(number, action, args)?);
@@ -171,54 +281,7 @@ impl Runner {
                 };
                 self.write(Modify, Kinds::TableEntry(entry))
             }
-            Command::MirrorPort(session, port) => self.session(*session, vec![replica(0, *port)]),
-            Command::MirrorGroup(session, group) => {
-                let replicas = self.replicas(*group);
-                self.session(*session, replicas)
-            }
-            Command::MirrorDelete(session) => {
-                let entry =
-                    CloneSessionEntry { session_id: *session, ..CloneSessionEntry::default() };
-                self.write(
-                    Delete,
-                    copies(packet_replication_engine_entry::Type::CloneSessionEntry(entry)),
-                )
-            }
-            Command::Group(group) => {
-                self.groups.insert(*group, Vec::new());
-                self.group(Insert, *group)
-            }
-            Command::Node(rid, ports) => {
-                self.nodes.push((*rid, ports.clone()));
-                Ok(())
-            }
-            Command::Associate(group, node) => {
-                if *node >= self.nodes.len() {
-                    return Err(format!("there is no node {node}; create it with mc_node_create"));
-                }
-                let members = self.groups.get_mut(group);
-                members
-                    .ok_or_else(|| {
-                        format!("there is no group {group}; create it with mc_mgrp_create")
-                    })?
-                    .push(*node);
-                self.group(Modify, *group)
-            }
-            Command::RegisterWrite(name, index, value) => {
-                let bytes = value_of(value)?.to_bytes_be();
-                self.register(name, Some(*index), bytes)
-            }
-            Command::RegisterReset(name) => self.register(name, None, vec![0]),
-            Command::CounterWrite(name, index, packet_count, byte_count) => {
-                let number = named(self.program.counters.iter().map(|c| &c.name), "counter", name)?;
-                let data =
-                    Some(CounterData { packet_count: *packet_count, byte_count: *byte_count });
-                let (counter_id, index) =
-                    (info::id(prefix::COUNTER, number), Some(Index { index: *index }));
-                self.write(Modify, Kinds::CounterEntry(CounterEntry { counter_id, index, data }))
-            }
-            Command::MeterRates(name, index, rates) => self.meter(name, *index, rates),
-            _ => Ok(()),
+            other => self.change_target(other),
         }
     }
 
@@ -228,13 +291,14 @@ impl Runner {
     }
 
     fn table(&self, name: &str) -> Result<usize, String> {
-        named(self.program.tables.iter().map(|t| &t.name), "table", name)
+        self.program.named("table", name, |program| program.tables.iter().map(|t| &t.name))
     }
 
     fn action(&self, table: usize, name: &str, args: &[Named]) -> Result<TableAction, String> {
-        let actions = &self.program.actions;
-        let names = self.program.tables[table].actions.iter().map(|a| &actions[a.index()].name);
-        let local = named(names.clone(), "action", name)?;
+        let program = &self.program.program;
+        let actions = &program.actions;
+        let names = program.tables[table].actions.iter().map(|a| &actions[a.index()].name);
+        let local = self.program.named("action", name, |_| names.clone())?;
         let full = names.clone().nth(local).map_or("", String::as_str);
         let number = actions.iter().position(|a| a.name == full).unwrap_or(0);
         let mut params = Vec::new();
@@ -269,7 +333,7 @@ impl Runner {
         args: &[Named],
     ) -> Result<TableEntry, String> {
         let number = self.table(table)?;
-        let fields = &self.program.tables[number].key.fields;
+        let fields = &self.program.program.tables[number].key.fields;
         let mut values: Vec<Option<&str>> = vec![None; fields.len()];
         for (name, value) in keys {
             let at = key_named(fields, name).ok_or_else(|| {
@@ -298,150 +362,13 @@ impl Runner {
         })
     }
 
-    fn replicas(&self, group: u32) -> Vec<Replica> {
-        let members = self.groups.get(&group).map_or(&[][..], Vec::as_slice);
-        let nodes = members.iter().filter_map(|n| self.nodes.get(*n));
-        nodes.flat_map(|(rid, ports)| ports.iter().map(|p| replica(*rid, *p))).collect()
-    }
-
-    fn group(&mut self, kind: update::Type, group: u32) -> Result<(), String> {
-        let replicas = self.replicas(group);
-        let entry = MulticastGroupEntry {
-            multicast_group_id: group,
-            replicas,
-            ..MulticastGroupEntry::default()
-        };
-        self.write(kind, copies(packet_replication_engine_entry::Type::MulticastGroupEntry(entry)))
-    }
-
-    fn session(&mut self, session_id: u32, replicas: Vec<Replica>) -> Result<(), String> {
-        let entry = CloneSessionEntry { session_id, replicas, ..CloneSessionEntry::default() };
-        let entry = copies(packet_replication_engine_entry::Type::CloneSessionEntry(entry));
-        self.write(update::Type::Insert, entry)
-    }
-
-    fn register(&mut self, name: &str, index: Option<i64>, bytes: Vec<u8>) -> Result<(), String> {
-        let number = named(self.program.registers.iter().map(|r| &r.name), "register", name)?;
-        let entry = RegisterEntry {
-            register_id: info::id(prefix::REGISTER, number),
-            index: index.map(|index| Index { index }),
-            data: Some(P4Data { data: Some(p4_data::Data::Bitstring(bytes)) }),
-        };
-        self.write(update::Type::Modify, Kinds::RegisterEntry(entry))
-    }
-
-    /// BMv2's command line takes rates in units per microsecond, lowest first; P4Runtime in units per second.
-    fn meter(
-        &mut self,
-        name: &str,
-        index: Option<i64>,
-        rates: &[(f64, i64)],
-    ) -> Result<(), String> {
-        let number = named(self.program.meters.iter().map(|m| &m.name), "meter", name)?;
-        let [(cir, cburst), (pir, pburst)] = rates else {
-            return Err(format!(
-                "there are {} rates; write two as RATE:BURST, the lower first",
-                rates.len()
-            ));
-        };
-        let per_second = |rate: f64| (rate * 1e6).round() as i64;
-        let config = MeterConfig {
-            cir: per_second(*cir),
-            cburst: *cburst,
-            pir: per_second(*pir),
-            pburst: *pburst,
-            ..MeterConfig::default()
-        };
-        let entry = MeterEntry {
-            meter_id: info::id(prefix::METER, number),
-            index: index.map(|index| Index { index }),
-            config: Some(config),
-            ..MeterEntry::default()
-        };
-        self.write(update::Type::Modify, Kinds::MeterEntry(entry))
-    }
-
-    fn check_counter(
-        &mut self,
-        line: usize,
-        name: &str,
-        index: i64,
-        condition: Option<&(bool, String, i64)>,
-    ) -> Result<(), String> {
-        let number = named(self.program.counters.iter().map(|c| &c.name), "counter", name)?;
-        let counter_id = info::id(prefix::COUNTER, number);
-        let entry = CounterEntry { counter_id, index: Some(Index { index }), data: None };
-        let mut found = None;
-        let pattern = Entity { entity: Some(Kinds::CounterEntry(entry)) };
-        let mut emit = |entity: Entity| {
-            if let Some(Kinds::CounterEntry(entry)) = entity.entity {
-                found = entry.data;
-            }
-        };
-        self.switch.read(self.now, &pattern, &mut emit).map_err(|refusal| refusal.to_string())?;
-        let (Some(data), Some((bytes, op, wanted))) = (found, condition) else { return Ok(()) };
-        let value = if *bytes { data.byte_count } else { data.packet_count };
-        let holds = match op.as_str() {
-            "==" => value == *wanted,
-            "!=" => value != *wanted,
-            "<" => value < *wanted,
-            "<=" => value <= *wanted,
-            ">" => value > *wanted,
-            ">=" => value >= *wanted,
-            // The parser lets no other pass.
-            _ => true,
-        };
-        if !holds {
-            let text = format!("counter {name}({index}) is {value}, which is not {op} {wanted}");
-            self.report.failures.push((line, text));
-        }
-        Ok(())
-    }
-
     fn compare(mut self) -> Report {
-        let ports: BTreeSet<u16> = self.received.keys().copied().collect();
-        for port in ports {
-            let got = self.received.remove(&port).unwrap_or_default();
-            let expected = self.expected.remove(&port).unwrap_or_default();
-            if expected.any && expected.patterns.is_empty() {
-                continue;
-            }
-            let failures = &mut self.report.failures;
-            if got.len() != expected.patterns.len() {
-                let line = expected.patterns.get(got.len()).map_or(0, |(line, _)| *line);
-                let first = got.get(expected.patterns.len()).map_or(String::new(), |packet| {
-                    format!("; the first too many is {}", hex(packet))
-                });
-                let (n, m) = (got.len(), expected.patterns.len());
-                failures.push((line, format!("port {port}: {n} packets, expected {m}{first}")));
-            }
-            for ((line, pattern), packet) in expected.patterns.iter().zip(&got) {
-                if let Some(why) = pattern.mismatch(packet) {
-                    let text = format!(
-                        "port {port}: {why}\n  got      {}\n  expected {pattern}",
-                        hex(packet)
-                    );
-                    failures.push((*line, text));
-                }
+        for (port, got) in &self.received {
+            let expected = self.expected.remove(port).unwrap_or_default();
+            if !expected.any || !expected.patterns.is_empty() {
+                self.report.failures.extend(compare(*port, &expected.patterns, got));
             }
         }
         self.report
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-fn replica(instance: u16, port: u16) -> Replica {
-    let port = crate::p4runtime::value::encode(port.into());
-    Replica {
-        instance: instance.into(),
-        port_kind: Some(replica::PortKind::Port(port)),
-        ..Replica::default()
-    }
-}
-
-fn copies(entry: packet_replication_engine_entry::Type) -> Kinds {
-    Kinds::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(entry) })
 }

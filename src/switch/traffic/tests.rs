@@ -190,3 +190,34 @@ fn the_manager_agrees_with_a_list_that_is_searched() {
         assert!(served > 100 && dropped > 10, "{served} {dropped}");
     }
 }
+
+#[test]
+fn a_held_port_keeps_its_packets_by_priority_and_drops_only_what_its_queues_cannot_hold() {
+    let mut t = traffic(2, 2);
+    t.enqueue(Time(1), P, 0, 100, 0).unwrap();
+    t.hold(P);
+    t.enqueue(Time(2), P, 0, 100, 1).unwrap();
+    t.enqueue(Time(3), P, 1, 100, 2).unwrap();
+    assert_eq!(t.enqueue(Time(4), P, 0, 100, 3), Err((Reject::Full, 3)));
+    assert_eq!((t.next(), t.dequeue(Time(1_000))), (None, None));
+    let other = PortNo(2);
+    t.enqueue(Time(5), other, 0, 100, 9).unwrap();
+    assert_eq!(serve(&mut t, 10, 100), [(9, 5, 5)], "other ports go on");
+    t.release(Time(50), P);
+    assert_eq!(serve(&mut t, 60, 100), [(2, 50, 50), (0, 50, 50), (1, 50, 50)]);
+}
+
+#[test]
+fn a_release_in_the_middle_of_a_transmission_does_not_shorten_it() {
+    let mut t = traffic(1, 8);
+    t.set_port(P, true, Some(BitRate(1_000_000_000)), &mut |_, _| {});
+    t.enqueue(Time(0), P, 0, 1500, 0).unwrap();
+    t.enqueue(Time(0), P, 0, 1500, 1).unwrap();
+    let first = t.dequeue(Time(0)).unwrap();
+    assert_eq!(t.transmitted(P, first.start, 1500), Time(12_000));
+    t.hold(P);
+    t.release(Time(5_000), P);
+    assert_eq!(t.next(), Some(Time(12_000)));
+    t.release(Time(20_000), P);
+    assert_eq!(t.next(), Some(Time(12_000)), "it was not held");
+}

@@ -15,7 +15,11 @@ mc_node_associate 1 0
 mirroring_add 3 4
 mirroring_add_mc 4 1
 mirroring_delete 3
-add exact_t a:1 watched(port:0x2)
+add exact_t a:1 watched(port:0x2) = one
+remove $one
+no_packet
+mc_node_update 0 3
+register_read cells
 add all_kinds 10 e:1 l:0x0a000000/8 t:0x0*1 r:5->9 forward(port:1, mac:0b1)
 setdefault exact_t drop()
 register_write cells 3 0xff
@@ -95,7 +99,14 @@ fn words() -> Vec<Case> {
         p("meter_set_rates m 1 5", "`5` is not rate:burst; write meter_set_rates"),
         p("meter_array_set_rates m 1:x", "`1:x` is not rate:burst; write meter_array_set_rates"),
         p("check_counter c", "the counter has no (index); write check_counter"),
-        p("check_counter c(x)", "`x` is not a number that fits here; write check_counter"),
+        p("check_counter c()", "the counter has no index; write check_counter"),
+        p("check_counter c(1x)", "`1x` is not a number that fits here; write check_counter"),
+        p("remove", "`remove` has 0 words after it, that is too few; write remove all"),
+        p("mc_node_update n 1", "`n` is not a number that fits here; write mc_node_update NODE"),
+        p("register_read", "`register_read` has 0 words"),
+        p("counter_read c", "`counter_read` has 1 words"),
+        p("meter_get_rates m x", "`x` is not a number that fits here; write meter_get_rates"),
+        p("mirroring_get", "`mirroring_get` has 0 words"),
         p("check_counter c(1) packets", "`packets` is no condition; write check_counter"),
         p("check_counter c(1) frames == 1", "`frames == 1` is no condition"),
         p("check_counter c(1) bytes =~ 1", "`bytes =~ 1` is no condition"),
@@ -105,6 +116,13 @@ fn words() -> Vec<Case> {
 fn names() -> Vec<Case> {
     let r = |line: &str, part: &'static str| refused("Run", line, part);
     vec![
+        r("remove $a", "no entry is called a; name it with add ... = a"),
+        r("mc_node_update 3 1", "there is no node 3; create it with mc_node_create"),
+        r("check_counter drops($a)", "is an array, and a is no number; write drops(INDEX)"),
+        r(
+            "add exact_t a:1 watched(port:1) = x\nadd exact_t a:2 watched(port:1) = x",
+            "another entry is called x; choose another label",
+        ),
         r(
             "add exakt_t a:1 watched(port:1)",
             "the program has no table `exakt_t`; did you mean 'exact_t'?",

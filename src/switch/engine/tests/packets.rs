@@ -225,3 +225,36 @@ fn buffers_are_given_back_on_every_way_out() {
     assert_eq!(rig.switch.free.len(), rig.switch.slots.len());
     assert!(rig.switch.slots.len() < 10, "{}", rig.switch.slots.len());
 }
+
+#[test]
+fn packets_for_a_full_port_wait_before_egress_and_only_the_queue_loses_some() {
+    let mut rig = Rig::new();
+    let mut left = 0;
+    for _ in 0..3 {
+        rig.switch.receive(Time(0), PortNo(1), &command(0, 0, 0, 0));
+    }
+    rig.switch.advance_into(Time(0), &mut |_| {
+        left += 1;
+        if left == 2 { Taken::Full } else { Taken::More }
+    });
+    assert_eq!((left, rig.switch.poll_at()), (2, None), "the third waits, and nothing is due");
+    for _ in 0..70 {
+        rig.switch.receive(Time(5), PortNo(1), &command(0, 0, 0, 0));
+    }
+    assert_eq!(rig.switch.stats().drops(Drop::QueueFull), 7, "a queue holds 64");
+    rig.switch.release(Time(1_000), PortNo(2));
+    rig.now = 1_000;
+    let out = rig.sent();
+    assert_eq!((out.len(), out[0].start), (64, 1_000));
+    assert_eq!(rig.switch.stats().port(PortNo(2)).sent.packets, 66);
+}
+
+#[test]
+fn a_packet_that_nobody_takes_is_a_loss_and_not_sent() {
+    let mut rig = Rig::new();
+    rig.switch.receive(Time(0), PortNo(1), &command(0, 0, 0, 0));
+    rig.switch.advance_into(Time(0), &mut |_| Taken::Lost(Drop::NoInterface));
+    let stats = rig.switch.stats();
+    assert_eq!((stats.drops(Drop::NoInterface), stats.port(PortNo(2)).sent.packets), (1, 0));
+    assert_eq!(rig.switch.packets_held(), 0);
+}

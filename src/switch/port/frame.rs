@@ -1,0 +1,92 @@
+//! Makes wire frames of what the kernel hands over. In: a frame with what its sender left to hardware that is not there: a checksum, a
+//! VLAN tag, the cutting of a long segment. Out: frames as they would be on a wire. Must not know sockets or the switch.
+//!
+//! On veth pairs nothing between two stacks ever does that work, so a switch that passes such frames on as they are has TCP connections
+//! that never open. Programs see, and the other side gets, what hardware would have sent.
+
+mod segment;
+
+use super::ring::{HEADROOM, Received};
+
+/// Bytes of the two MAC addresses, behind which a VLAN tag stands.
+const ADDRESSES: usize = 12;
+
+/// Why a frame cannot be passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It is to be cut, but is neither TCP nor UDP directly over IPv4 or IPv6 (a tunnel, say).
+    Segment,
+    /// It is shorter than its headers say.
+    Short,
+}
+
+/// Gives the frames that a received one stands for: itself, or the segments that it is to be cut into. `scratch` is used again.
+///
+/// # Errors
+/// The frame cannot be made whole; nothing was given.
+pub fn finish(
+    received: Received<'_>,
+    scratch: &mut Vec<u8>,
+    give: &mut dyn FnMut(&[u8]),
+) -> Result<(), Unfit> {
+    let Received { buffer, offload, vlan } = received;
+    let cut = offload.segment != 0;
+    if let Some((start, offset)) = offload.checksum.filter(|_| !cut) {
+        let frame = buffer.get_mut(HEADROOM..).ok_or(Unfit::Short)?;
+        complete(frame, start.into(), offset.into())?;
+    }
+    let frame = match vlan {
+        None => buffer.get(HEADROOM..).ok_or(Unfit::Short)?,
+        Some(tag) => put_tag(buffer, tag)?,
+    };
+    if cut {
+        return segment::cut(frame, offload.segment, offload.segment_bytes.into(), scratch, give);
+    }
+    give(frame);
+    Ok(())
+}
+
+/// Puts a tag where the kernel took it from: the addresses move into the headroom, the rest stays.
+fn put_tag(buffer: &mut [u8], (kind, info): (u16, u16)) -> Result<&[u8], Unfit> {
+    let from = HEADROOM - 4;
+    if buffer.len() < HEADROOM + ADDRESSES {
+        return Err(Unfit::Short);
+    }
+    buffer.copy_within(HEADROOM..HEADROOM + ADDRESSES, from);
+    let [a, b] = kind.to_be_bytes();
+    let [c, d] = info.to_be_bytes();
+    buffer[from + ADDRESSES..from + ADDRESSES + 4].copy_from_slice(&[a, b, c, d]);
+    Ok(&buffer[from..])
+}
+
+/// Computes a checksum that the sender left open: its field holds the sum of the pseudo header.
+fn complete(frame: &mut [u8], start: usize, offset: usize) -> Result<(), Unfit> {
+    let rest = frame.get_mut(start..).ok_or(Unfit::Short)?;
+    let value = checksum(sum(rest));
+    rest.get_mut(offset..offset + 2).ok_or(Unfit::Short)?.copy_from_slice(&value.to_be_bytes());
+    Ok(())
+}
+
+/// Sum of 16-bit words, a last odd byte padded with 0; not folded.
+fn sum(bytes: &[u8]) -> u64 {
+    let (words, tail) = bytes.as_chunks::<4>();
+    let mut total: u64 = words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum();
+    let mut last = [0; 4];
+    last[..tail.len()].copy_from_slice(tail);
+    total += u64::from(u32::from_be_bytes(last));
+    total
+}
+
+/// The Internet checksum (RFC 1071) of a sum, with the all-ones form of zero, which UDP needs and nobody minds.
+fn checksum(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    match !(sum as u16) {
+        0 => 0xffff,
+        value => value,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -277,8 +277,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Tells where the switch listens. That nobody reads it does not matter to the switch.
-fn announce(out: &mut dyn Write, line: &str) -> std::io::Result<()> {
+/// Tells where a process listens. That nobody reads it does not matter to the process.
+///
+/// # Errors
+/// The line cannot be written.
+pub fn announce(out: &mut dyn Write, line: &str) -> std::io::Result<()> {
     match writeln!(out, "{line}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
@@ -286,7 +289,10 @@ fn announce(out: &mut dyn Write, line: &str) -> std::io::Result<()> {
 }
 
 /// Resolves at SIGINT or SIGTERM; both are caught from now on.
-fn signals() -> anyhow::Result<impl Future<Output = ()>> {
+///
+/// # Errors
+/// The system refuses to tell signals.
+pub fn signals() -> anyhow::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex};
 mod outside;
 mod peer;
 mod tls;
+pub mod trace;
 
 pub use outside::Outside;
 pub use peer::Foreign;
@@ -60,7 +61,11 @@ fn queues(text: &str) -> Result<u8, String> {
   sudo ringpath switch build/basic.json --p4info build/basic.p4info.txtpb -i 1@veth0 -i 2@veth2
   ringpath switch --no-p4 --device-id 1 -- --grpc-server-addr 127.0.0.1:50051 --cpu-port 255
   ringpath switch --no-p4 --grpc-server-addr 127.0.0.1:0     the system chooses a port; the first line says which")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    /// Something else than to run it as a process.
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// Program: the JSON that p4c-bm2-ss writes. Without one, clients push it.
     #[arg(value_name = "PROGRAM.json")]
     pub program: Option<PathBuf>,
@@ -88,6 +93,13 @@ pub struct Args {
     /// The same flags behind `--`, where simple_switch_grpc wants them.
     #[arg(last = true, value_name = "TARGET FLAGS")]
     pub behind: Vec<String>,
+}
+
+/// What else can be done with an embedded switch.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Command {
+    /// Show step by step what packets meet in a program.
+    Trace(trace::Args),
 }
 
 /// Flags that simple_switch_grpc takes behind `--`.
@@ -208,6 +220,9 @@ fn address(text: &str, secure: bool) -> anyhow::Result<SocketAddr> {
 /// # Errors
 /// Wrong flags; a program that does not load; an address that cannot be had.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if let Some(Command::Trace(args)) = &args.command {
+        return trace::run(args, out);
+    }
     let settings = args.settings()?;
     for note in &settings.notes {
         tracing::warn!("{note}");

@@ -30,3 +30,4 @@ mod stf_command;
 mod switch_allocations;
 mod switch_ports;
 mod switch_stf;
+mod switch_trace;

@@ -2,10 +2,11 @@
 //!
 //! In: jobs, link and switch events, answers of switches ([`messages::Input`]). Out: calls, stream messages, records,
 //! timers, events ([`messages::Output`]). [`core`] decides and does no I/O; whoever drives it does (the simulator in
-//! virtual time, a driver over sockets). Must not know the switch's implementation.
+//! virtual time, [`driver`] over sockets). Must not know the switch's implementation.
 
 pub mod config;
 pub mod core;
+pub mod driver;
 pub mod messages;
 pub mod outcome;
 pub mod record;

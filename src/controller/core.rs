@@ -543,6 +543,12 @@ impl Core {
         self.switches.get(switch.index()).map(|switch| &switch.wanted)
     }
 
+    /// Switches of the topology.
+    #[must_use]
+    pub fn switch_count(&self) -> usize {
+        self.switches.len()
+    }
+
     /// Whether plans use a switch.
     #[must_use]
     pub fn uses(&self, switch: SwitchId) -> bool {

@@ -13,6 +13,7 @@ mod bad_input;
 mod data_plane;
 mod demo_report;
 mod detection;
+mod driver;
 mod events;
 mod fake_device;
 mod inspect;

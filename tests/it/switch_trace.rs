@@ -97,8 +97,10 @@ fn copies_calls_misses_and_drops_are_told_with_the_packet_they_belong_to() {
 
 #[test]
 fn json_has_the_same_events_and_an_stf_case_brings_its_own_packets() {
-    let entries =
-        format!("add deliver dst:0x2 send(port:2)\npacket 4 {}\nexpect 9 00\n", command(0, 0, 0, 0));
+    let entries = format!(
+        "add deliver dst:0x2 send(port:2)\npacket 4 {}\nexpect 9 00\n",
+        command(0, 0, 0, 0)
+    );
     let (code, text, errors) = trace(&entries, &[], &["-o", "json"]);
     assert_eq!(code, Some(0), "{errors}");
     let all: Value = serde_json::from_str(&text).unwrap();

@@ -1,0 +1,171 @@
+//! The connection to one switch. In: streams to open, messages, calls. Out: answers, messages and ends as inputs of the core. Must not
+//! know what they mean, or try anything again: the core does.
+//!
+//! Every stream comes with a connection of its own, so a switch that went away and came back is never spoken to over the remains of
+//! the old one. Calls use the newest connection.
+
+use super::Peer;
+use crate::controller::messages::{Input, RequestId, StreamNo};
+use crate::id::SwitchId;
+use crate::p4runtime::client::{Client, Limits, StreamReceiver};
+use crate::p4runtime::proto::p4::v1::StreamMessageRequest;
+use crate::p4runtime::rpc::{Code, Failure, Rpc, StreamEnd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Messages that wait for a stream: two seconds of readouts at the highest rate. A switch that lags farther behind is cut off.
+const MESSAGES_MAX: usize = 4_096;
+
+type Newest = Arc<Mutex<Option<Client>>>;
+
+/// See the module.
+pub struct Link {
+    switch: SwitchId,
+    peer: Arc<Peer>,
+    inputs: mpsc::Sender<Input>,
+    newest: Newest,
+    stream: Option<Open>,
+}
+
+/// The stream last opened.
+struct Open {
+    number: StreamNo,
+    messages: mpsc::Sender<StreamMessageRequest>,
+    task: JoinHandle<()>,
+}
+
+impl Link {
+    /// A link without a connection.
+    pub fn new(switch: SwitchId, peer: Peer, inputs: mpsc::Sender<Input>) -> Self {
+        Self { switch, peer: Arc::new(peer), inputs, newest: Newest::default(), stream: None }
+    }
+
+    /// Connects and opens a stream, in the background. An older stream ends.
+    pub fn open(&mut self, number: StreamNo) {
+        self.end();
+        let (messages, queued) = mpsc::channel(MESSAGES_MAX);
+        let (peer, newest) = (Arc::clone(&self.peer), Arc::clone(&self.newest));
+        let (switch, inputs) = (self.switch, self.inputs.clone());
+        let task = tokio::spawn(async move {
+            let end = serve(&peer, &newest, queued, &inputs, (switch, number)).await;
+            // The driver has ended if nobody takes it.
+            let _ = inputs.send(Input::StreamEnded { switch, stream: number, end }).await;
+        });
+        self.stream = Some(Open { number, messages, task });
+    }
+
+    /// Queues messages. A stream that takes them too slowly ends.
+    pub fn send(&mut self, number: StreamNo, messages: Vec<StreamMessageRequest>) {
+        let Some(open) = self.stream.as_ref().filter(|open| open.number == number) else { return };
+        for message in messages {
+            if let Err(mpsc::error::TrySendError::Full(_)) = open.messages.try_send(message) {
+                tracing::warn!(
+                    switch = self.peer.name,
+                    "takes its stream too slowly and is cut off"
+                );
+                let end = StreamEnd {
+                    code: Code::ResourceExhausted,
+                    message: format!("{MESSAGES_MAX} messages wait for the switch"),
+                };
+                self.end();
+                self.report(Input::StreamEnded { switch: self.switch, stream: number, end });
+                return;
+            }
+        }
+    }
+
+    /// Closes a stream. Nothing more comes from it.
+    pub fn close(&mut self, number: StreamNo) {
+        if self.stream.as_ref().is_some_and(|open| open.number == number) {
+            self.end();
+        }
+    }
+
+    /// Makes a call in the background.
+    pub fn call(&self, request: RequestId, deadline: Duration, rpc: Rpc) {
+        let client = self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (switch, inputs) = (self.switch, self.inputs.clone());
+        tokio::spawn(async move {
+            let result = match client {
+                Some(client) => client.call(rpc, Some(deadline)).await,
+                None => Err(Failure::new(Code::Unavailable, "there is no connection")),
+            };
+            // As above.
+            let _ = inputs.send(Input::Reply { switch, request, result }).await;
+        });
+    }
+
+    fn end(&mut self) {
+        if let Some(open) = self.stream.take() {
+            open.task.abort();
+        }
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Hands the core an input from within its own loop, which must not wait for itself.
+    fn report(&self, input: Input) {
+        let inputs = self.inputs.clone();
+        tokio::spawn(async move {
+            let _ = inputs.send(input).await;
+        });
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Connects, opens the stream and carries messages both ways until it ends.
+async fn serve(
+    peer: &Peer,
+    newest: &Newest,
+    mut queued: mpsc::Receiver<StreamMessageRequest>,
+    inputs: &mpsc::Sender<Input>,
+    (switch, stream): (SwitchId, StreamNo),
+) -> StreamEnd {
+    let limits = Limits::default();
+    let client = match Client::connect_with(&peer.address, peer.credentials.as_ref(), limits).await
+    {
+        Ok(client) => client,
+        Err(error) => {
+            return StreamEnd { code: Code::Unavailable, message: error.to_string() };
+        }
+    };
+    let (sender, mut receiver) = client.open_stream();
+    *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
+    let sending = async {
+        while let Some(message) = queued.recv().await {
+            if sender.send(message).await.is_err() {
+                break;
+            }
+        }
+        // The stream stays open for what the switch has to say; its end is told by the receiver.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = sending => StreamEnd { code: Code::Cancelled, message: "closed".to_owned() },
+        end = receive(&mut receiver, inputs, (switch, stream)) => end,
+    }
+}
+
+async fn receive(
+    receiver: &mut StreamReceiver,
+    inputs: &mpsc::Sender<Input>,
+    (switch, stream): (SwitchId, StreamNo),
+) -> StreamEnd {
+    loop {
+        match receiver.next().await {
+            Ok(message) => {
+                if inputs.send(Input::Stream { switch, stream, message }).await.is_err() {
+                    let message = "the controller has ended".to_owned();
+                    return StreamEnd { code: Code::Cancelled, message };
+                }
+            }
+            Err(end) => return end,
+        }
+    }
+}

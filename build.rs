@@ -4,8 +4,12 @@ use prost::Message as _;
 use std::error::Error;
 use std::path::PathBuf;
 
-const ROOTS: [&str; 3] =
-    ["p4/v1/p4runtime.proto", "google/rpc/code.proto", "ringpath/v1/role.proto"];
+const ROOTS: [&str; 4] = [
+    "p4/v1/p4runtime.proto",
+    "google/rpc/code.proto",
+    "ringpath/v1/role.proto",
+    "ringpath/v1/switch.proto",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");

@@ -6,7 +6,7 @@
 use super::{Exit, exit, target::read_p4info};
 use crate::id::PortNo;
 use crate::p4runtime::proto::p4::v1::ForwardingPipelineConfig;
-use crate::p4runtime::server::listen::listen_with;
+use crate::p4runtime::server::listen::listen_beside;
 use crate::p4runtime::server::tls::Tls;
 use crate::p4runtime::server::{Profile, Server};
 use crate::switch::real_time::Driver;
@@ -16,21 +16,29 @@ use crate::time::Time;
 use anyhow::Context as _;
 use clap::Parser as _;
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use tonic::service::Routes;
 
 mod outside;
 mod peer;
+mod statistics;
+mod stats;
 mod tls;
 pub mod trace;
 
 pub use outside::Outside;
 pub use peer::Foreign;
+pub use statistics::Statistics;
+pub use stats::StatsFlags;
 pub use tls::TlsFlags;
 
 /// Largest port number: v1model's ports have 9 bits.
 const PORT_MAX: u16 = 511;
+
+/// Where the server listens if nothing else is said.
+const ADDRESS: &str = "127.0.0.1:9559";
 
 /// A number between two others.
 fn within<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
@@ -60,7 +68,8 @@ fn queues(text: &str) -> Result<u8, String> {
   ringpath switch build/basic.json --p4info build/basic.p4info.txtpb
   sudo ringpath switch build/basic.json --p4info build/basic.p4info.txtpb -i 1@veth0 -i 2@veth2
   ringpath switch --no-p4 --device-id 1 -- --grpc-server-addr 127.0.0.1:50051 --cpu-port 255
-  ringpath switch --no-p4 --grpc-server-addr 127.0.0.1:0     the system chooses a port; the first line says which")]
+  ringpath switch --no-p4 --grpc-server-addr 127.0.0.1:0     the system chooses a port; the first line says which
+  ringpath switch --stats -o json                            what the switch at 127.0.0.1:9559 has counted")]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
     /// Something else than to run it as a process.
@@ -84,6 +93,9 @@ pub struct Args {
     /// Ports.
     #[command(flatten)]
     pub outside: Outside,
+    /// A look at a switch that runs.
+    #[command(flatten)]
+    pub look: StatsFlags,
     /// Flags of the target.
     #[command(flatten)]
     pub own: Own,
@@ -150,16 +162,27 @@ pub struct Settings {
 }
 
 impl Args {
+    fn behind(&self) -> anyhow::Result<Behind> {
+        Behind::try_parse_from(&self.behind).map_err(|error| {
+            let text = error.render().to_string();
+            let text = text.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+            exit::usage(format!("behind '--': {text}"))
+        })
+    }
+
+    /// The address of a switch to look at.
+    fn asked(&self) -> anyhow::Result<String> {
+        let late = self.behind()?.own.grpc_server_addr;
+        let text = late.or_else(|| self.own.grpc_server_addr.clone());
+        Ok(text.unwrap_or_else(|| ADDRESS.to_owned()))
+    }
+
     /// Brings both sides of `--` together.
     ///
     /// # Errors
     /// A flag that cannot be honoured, with what works instead.
     pub fn settings(&self) -> anyhow::Result<Settings> {
-        let behind = Behind::try_parse_from(&self.behind).map_err(|error| {
-            let text = error.render().to_string();
-            let text = text.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
-            exit::usage(format!("behind '--': {text}"))
-        })?;
+        let behind = self.behind()?;
         let mut notes = self.foreign.check()?;
         notes.extend(behind.foreign.check()?);
         let default = Config::default();
@@ -189,7 +212,8 @@ impl Args {
         let (tls, doubts) = own.0.tls.or(&own.1.tls).load()?;
         notes.extend(doubts);
         let addr = own.0.grpc_server_addr.as_ref().or(own.1.grpc_server_addr.as_ref());
-        let addr = address(addr.map_or("127.0.0.1:9559", String::as_str), tls.is_some())?;
+        let (addr, narrowed) = address(addr.map_or(ADDRESS, String::as_str), tls.is_some())?;
+        notes.extend(narrowed);
         if !addr.ip().is_loopback() && !tls.as_ref().is_some_and(Tls::mutual) {
             notes.push(format!("whoever reaches {addr} may program this switch; --grpc-server-with-client-auth lets in only those with a certificate"));
         }
@@ -198,21 +222,31 @@ impl Args {
     }
 }
 
-/// The address to listen on, which must be loopback if there is no TLS.
-fn address(text: &str, secure: bool) -> anyhow::Result<SocketAddr> {
+/// The address to listen on, which must be loopback if there is no TLS; and a note if it is narrower than what was asked for. Scripts for
+/// simple_switch_grpc write 0.0.0.0 and mean a controller on the same machine.
+fn address(text: &str, secure: bool) -> anyhow::Result<(SocketAddr, Option<String>)> {
     let plain = text.replacen("localhost:", "127.0.0.1:", 1);
     let addr: SocketAddr = plain.parse().map_err(|_| {
         exit::usage(format!(
             "--grpc-server-addr '{text}' is no address; write for example 127.0.0.1:9559"
         ))
     })?;
+    if !secure && addr.ip().is_unspecified() {
+        let ip: IpAddr =
+            if addr.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        let narrow = SocketAddr::new(ip, addr.port());
+        let note = format!(
+            "--grpc-server-addr {text}: without TLS only this machine is served, at {narrow}; give --grpc-server-ssl with certificates to serve others"
+        );
+        return Ok((narrow, Some(note)));
+    }
     if !secure && !addr.ip().is_loopback() {
         return Err(exit::usage(format!(
             "--grpc-server-addr {text}: without TLS only loopback is served; give --grpc-server-ssl with certificates, or write 127.0.0.1:{} and reach it from elsewhere with `ssh -L`",
             addr.port()
         )));
     }
-    Ok(addr)
+    Ok((addr, None))
 }
 
 /// Runs the switch until a signal ends it.
@@ -222,6 +256,9 @@ fn address(text: &str, secure: bool) -> anyhow::Result<SocketAddr> {
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if let Some(Command::Trace(args)) = &args.command {
         return trace::run(args, out);
+    }
+    if args.look.stats {
+        return args.look.run(&args.asked()?, args.device_id, out);
     }
     let settings = args.settings()?;
     for note in &settings.notes {
@@ -242,8 +279,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     runtime.block_on(async {
         // Before the address is told, so that whoever reads it may already send a signal.
         let stop = signals()?;
-        let listening =
-            listen_with(settings.addr, settings.tls.clone(), driver.handle().clone()).await?;
+        let beside = Routes::new(Statistics::of(&driver, args.device_id));
+        let (tls, handle) = (settings.tls.clone(), driver.handle().clone());
+        let listening = listen_beside(settings.addr, tls, handle, beside).await?;
         announce(out, &format!("P4Runtime on {}, device {}", listening.addr(), args.device_id))?;
         stop.await;
         anyhow::Ok(())
@@ -302,4 +340,21 @@ fn load(server: &mut Server<Switch>, program: &Path, p4info: Option<&Path>) -> a
             failure.message
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_all_interfaces_means_this_machine_unless_there_is_tls() {
+        for (asked, narrow) in [("0.0.0.0:50051", "127.0.0.1:50051"), ("[::]:5", "[::1]:5")] {
+            let (addr, note) = address(asked, false).unwrap();
+            assert_eq!(addr.to_string(), narrow);
+            assert!(note.unwrap().contains("only this machine is served"));
+            let (addr, note) = address(asked, true).unwrap();
+            assert_eq!((addr.to_string().as_str(), note), (asked, None));
+        }
+        assert!(address("192.0.2.1:50051", false).is_err());
+    }
 }

@@ -14,12 +14,15 @@ use crate::p4runtime::proto::p4::v1::{
     ReadRequest,
 };
 use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc};
+use crate::p4runtime::status::to_failure;
 use crate::p4runtime::tls::{Certificates, Identity, PrivateKey};
 use crate::time::Span;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
 
 /// Which switch, and how to reach it.
 #[derive(Clone, Debug, clap::Args)]
@@ -51,6 +54,7 @@ pub struct Target {
 /// Whom to believe, and who to be.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "TLS")]
+#[group(id = "tls-of-a-client")]
 pub struct TlsFlags {
     /// Authority (PEM) that signed the switch's certificate; TLS is used if it is given.
     #[arg(long = "cacert", value_name = "FILE", env = "RINGPATH_CACERT")]
@@ -220,20 +224,50 @@ pub fn read_p4info(path: &Path) -> anyhow::Result<Index> {
 impl Session {
     fn call(&self, what: &str, rpc: Rpc) -> anyhow::Result<Reply> {
         let reply = self.runtime.block_on(self.client.call(rpc, Some(self.target.wait())));
-        reply.map_err(|failure| {
-            // The details say more than the UNKNOWN that a Read with failed patterns carries.
-            let detail = failure.updates.iter().find(|error| error.canonical_code != 0);
-            let code = detail.map_or(failure.code, |error| Code::from_number(error.canonical_code));
-            Refused {
-                what: what.to_owned(),
-                address: self.target.address.clone(),
-                device: self.target.device_id,
-                code,
-                from_file: self.target.p4info.is_some(),
-                failure,
-            }
-            .into()
-        })
+        reply.map_err(|failure| self.refused(what, failure))
+    }
+
+    fn refused(&self, what: &str, failure: Failure) -> anyhow::Error {
+        // The details say more than the UNKNOWN that a Read with failed patterns carries.
+        let detail = failure.updates.iter().find(|error| error.canonical_code != 0);
+        let code = detail.map_or(failure.code, |error| Code::from_number(error.canonical_code));
+        Refused {
+            what: what.to_owned(),
+            address: self.target.address.clone(),
+            device: self.target.device_id,
+            code,
+            from_file: self.target.p4info.is_some(),
+            failure,
+        }
+        .into()
+    }
+
+    /// Executes a call of another service of the same server.
+    ///
+    /// # Errors
+    /// It was refused, or there was no answer in time.
+    pub fn beside<T>(
+        &self,
+        what: &str,
+        call: impl AsyncFnOnce(Channel) -> Result<T, Status>,
+    ) -> anyhow::Result<T> {
+        let reply = self.runtime.block_on(async {
+            let channel = self.client.channel();
+            tokio::time::timeout(self.target.wait(), call(channel)).await.unwrap_or_else(|_| {
+                let text = format!("no answer in {}", self.target.timeout);
+                Err(Status::deadline_exceeded(text))
+            })
+        });
+        reply.map_err(|status| self.refused(what, to_failure(&status)))
+    }
+
+    /// The next message of such a call's stream, however long it takes; `None` when the server has ended it.
+    ///
+    /// # Errors
+    /// The stream broke.
+    pub fn next<T>(&self, stream: &mut Streaming<T>) -> anyhow::Result<Option<T>> {
+        let next = self.runtime.block_on(stream.message());
+        next.map_err(|status| self.refused("the stream", to_failure(&status)))
     }
 
     /// Program and cookie, without the device's part.

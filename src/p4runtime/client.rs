@@ -91,6 +91,7 @@ pub enum ConnectError {
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: P4RuntimeClient<Channel>,
+    channel: Channel,
     limits: Limits,
     heard: Heard,
 }
@@ -135,8 +136,15 @@ impl Client {
             Some(reason) => ConnectError::Tls { address: address.to_owned(), reason },
             None => ConnectError::Connect { address: address.to_owned(), source },
         })?;
-        let inner = P4RuntimeClient::new(channel).max_decoding_message_size(limits.message_bytes);
-        Ok(Self { inner, limits, heard })
+        let inner = P4RuntimeClient::new(channel.clone());
+        let inner = inner.max_decoding_message_size(limits.message_bytes);
+        Ok(Self { inner, channel, limits, heard })
+    }
+
+    /// The connection, for other services of the same server.
+    #[must_use]
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
     }
 
     /// Executes a call. With a deadline, a server that does not answer in time gives `DEADLINE_EXCEEDED`; it may have

@@ -178,6 +178,18 @@ impl Switch {
         &self.stats
     }
 
+    /// The traffic manager, to look at its queues.
+    #[must_use]
+    pub fn traffic(&self) -> &Traffic<u32> {
+        &self.traffic
+    }
+
+    /// Whether a port is up.
+    #[must_use]
+    pub fn is_up(&self, port: PortNo) -> bool {
+        !self.down.contains(&port)
+    }
+
     /// The traffic manager, for what P4Runtime cannot set: queue depths and packet rates.
     pub fn traffic_mut(&mut self) -> &mut Traffic<u32> {
         &mut self.traffic

@@ -30,5 +30,6 @@ mod stf;
 mod stf_command;
 mod switch_allocations;
 mod switch_ports;
+mod switch_statistics;
 mod switch_stf;
 mod switch_trace;

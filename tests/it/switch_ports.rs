@@ -18,7 +18,7 @@ use ringpath::units::BitRate;
 use crate::rig::repo;
 
 /// Waits for something that another thread does, at most 20 s.
-fn until(what: &str, mut done: impl FnMut() -> bool) {
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
     for _ in 0..10_000 {
         if done() {
@@ -58,17 +58,17 @@ fn switch() -> Switch {
     switch
 }
 
-fn drive(ports: Ports) -> Driver {
+pub fn drive(ports: Ports) -> Driver {
     let server = Server::new(switch(), Profile::Spec);
     Driver::start(Arc::new(Mutex::new(server)), ports).unwrap()
 }
 
-fn stats(driver: &Driver) -> Stats {
+pub fn stats(driver: &Driver) -> Stats {
     driver.handle().server().lock().unwrap().device().stats().clone()
 }
 
 /// An IPv4 packet to an address, with a right header checksum.
-fn packet(to: [u8; 4], ttl: u8, length: usize) -> Vec<u8> {
+pub fn packet(to: [u8; 4], ttl: u8, length: usize) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
     bytes.extend((length as u16 - 14).to_be_bytes());
     bytes.extend([0, 7, 0, 0, ttl, 17, 0, 0, 10, 0, 9, 9]);
@@ -97,7 +97,7 @@ fn read(path: &Path) -> Vec<Record> {
     all
 }
 
-fn wanted(names: &[&str]) -> Vec<(Spec, Option<BitRate>)> {
+pub fn wanted(names: &[&str]) -> Vec<(Spec, Option<BitRate>)> {
     let specs =
         (1..).zip(names).map(|(port, name)| Spec { port: PortNo(port), name: (*name).to_owned() });
     specs.map(|spec| (spec, None)).collect()

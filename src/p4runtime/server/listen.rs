@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tokio_stream::{Stream, StreamExt as _};
+use tonic::service::Routes;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
 /// Connections of one server at a time; more are closed at once. Sixteen controllers with a few channels each.
@@ -131,6 +132,16 @@ pub async fn listen_with<D: Device + 'static>(
     tls: Option<Tls>,
     handle: Handle<D>,
 ) -> Result<Listening, ListenError> {
+    listen_beside(addr, tls, handle, Routes::default()).await
+}
+
+/// As [`listen_with`], with other services of the same process beside P4Runtime, which reflection knows from their descriptors.
+pub async fn listen_beside<D: Device + 'static>(
+    addr: SocketAddr,
+    tls: Option<Tls>,
+    handle: Handle<D>,
+    beside: Routes,
+) -> Result<Listening, ListenError> {
     if tls.is_none() && !addr.ip().is_loopback() {
         return Err(ListenError::NotLoopback(addr));
     }
@@ -153,6 +164,7 @@ pub async fn listen_with<D: Device + 'static>(
     };
     let router = tonic::transport::Server::builder()
         .max_concurrent_streams(CALLS_PER_CONNECTION_MAX)
+        .add_routes(beside)
         .add_service(service)
         .add_service(v1)
         .add_service(v1alpha);

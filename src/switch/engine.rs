@@ -215,7 +215,8 @@ impl Switch {
         self.free.clear();
         self.sweep_at = None;
         let memory = Memory::new(Arc::clone(&program), self.config.seed, self.down.clone());
-        let control = Control::new(index, Arc::new(names), memory, self.config.mimic_bmv2);
+        let mut control = Control::new(index, Arc::new(names), memory, self.config.mimic_bmv2);
+        control.epoch_ns = self.config.epoch_ns;
         self.loaded = Some(Box::new(Loaded { program, control }));
     }
 

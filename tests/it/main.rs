@@ -10,6 +10,7 @@
 
 mod architecture;
 mod bad_input;
+mod conformance;
 mod data_plane;
 mod demo_report;
 mod detection;

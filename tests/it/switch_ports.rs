@@ -273,3 +273,38 @@ fn as_root_tags_long_frames_and_bursts_pass_unharmed() {
     assert_eq!(recorded[201].bytes.len(), 9_000);
     assert_eq!(read(&folder.path().join("rpds_out.pcap")).len(), 201);
 }
+
+#[test]
+#[ignore = "needs root and a network namespace: unshare --net cargo test --test it -- --ignored as_root"]
+fn as_root_packets_for_a_slow_interface_wait_in_the_switchs_own_queue() {
+    let (_a_ring, a) = pair("rpe");
+    let (mut b_ring, _b) = pair("rpf");
+    let slow = "qdisc add dev rpfs root tbf rate 20mbit burst 3000 limit 10000000";
+    if !Command::new("tc").args(slow.split(' ')).status().unwrap().success() {
+        println!("SKIPPED: this kernel has no tbf to make an interface slow with");
+        return;
+    }
+    let driver = drive(Ports::interfaces(&wanted(&["rpes", "rpfs"]), None).unwrap());
+    let count = 2_000;
+    let frame = packet([10, 0, 2, 7], 64, 1_400);
+    for sent in (100..=count).step_by(100) {
+        for _ in 0..100 {
+            send(&a, &frame);
+        }
+        until("a hundred packets", || stats(&driver).port(PortNo(1)).received.packets == sent);
+    }
+    until("the queue to run dry", || driver.handle().drive(|switch, _| switch.packets_held()) == 0);
+    let stats = stats(&driver);
+    let counters = &driver.board().faces[1].counters;
+    let read =
+        |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
+    let (sent, full) = (stats.port(PortNo(2)).sent.packets, stats.drops(Drop::QueueFull));
+    assert_eq!((sent + full, stats.all_drops()), (count, full), "nothing is lost but by the queue");
+    assert!(full > 0 && read(&counters.waits) > 0, "the queue was full, since the interface was");
+    assert_eq!((read(&counters.refused), read(&counters.unfit)), (0, 0));
+    assert_eq!(
+        frames(&mut b_ring, sent as usize).len(),
+        sent as usize,
+        "what was sent has arrived"
+    );
+}

@@ -38,12 +38,16 @@ impl Statistics {
     /// Listens to the driver's ports from now on.
     #[must_use]
     pub fn of(driver: &Driver, device_id: u64) -> SwitchServer<Self> {
+        SwitchServer::new(Self::new(driver, device_id))
+    }
+
+    fn new(driver: &Driver, device_id: u64) -> Self {
         let (events, _) = broadcast::channel(EVENTS_MAX);
         let sender = events.clone();
         // An error only says that nobody listens.
         driver.board().listen(Box::new(move |event| drop(sender.send(told(event)))));
         let (handle, board) = (driver.handle().clone(), Arc::clone(driver.board()));
-        SwitchServer::new(Self { handle, board, device_id, events })
+        Self { handle, board, device_id, events }
     }
 
     fn known(&self, device_id: u64) -> Result<(), Status> {
@@ -180,5 +184,54 @@ impl Service for Statistics {
             news.map(move |event| event.map_or_else(|_| present(&board), |event| vec![event]));
         let parts = tokio_stream::once(first).chain(later);
         Ok(Response::new(Box::pin(Events { parts: Box::pin(parts), ready: VecDeque::new() })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::p4runtime::server::{Profile, Server};
+    use crate::switch::Config;
+    use crate::switch::port::Ports;
+    use crate::time::Span;
+    use std::sync::Mutex;
+
+    fn driver(folder: &std::path::Path) -> Driver {
+        let wanted = ["1@a", "2@b"].map(|spec| (spec.parse().unwrap(), None));
+        let ports = Ports::files(&wanted, folder, Span::ZERO).unwrap();
+        let server = Server::new(Switch::new(Config::default()), Profile::Spec);
+        Driver::start(Arc::new(Mutex::new(server)), ports).unwrap()
+    }
+
+    fn event(number: usize) -> Event {
+        let up = number.is_multiple_of(2);
+        Event { port: PortNo(1), name: "a".to_owned(), up, reason: format!("number {number}") }
+    }
+
+    async fn next(stream: &mut <Statistics as Service>::WatchPortsStream) -> String {
+        stream.next().await.unwrap().unwrap().reason
+    }
+
+    #[tokio::test]
+    async fn a_watcher_gets_each_event_and_the_present_state_when_it_was_too_slow() {
+        let folder = tempfile::tempdir().unwrap();
+        let driver = driver(folder.path());
+        let service = Statistics::new(&driver, 3);
+        let tell = |number| driver.board().tell(&event(number));
+        let watch = |device_id| service.watch_ports(Request::new(WatchPortsRequest { device_id }));
+        assert_eq!(watch(0).await.err().unwrap().code(), tonic::Code::NotFound);
+        let mut stream = watch(3).await.unwrap().into_inner();
+        for number in 0..3 {
+            tell(number);
+        }
+        for reason in ["present state", "present state", "number 0", "number 1", "number 2"] {
+            assert_eq!(next(&mut stream).await, reason);
+        }
+        for number in 3..4 + EVENTS_MAX {
+            tell(number);
+        }
+        for reason in ["present state", "present state", "number 4", "number 5"] {
+            assert_eq!(next(&mut stream).await, reason);
+        }
     }
 }

@@ -170,7 +170,7 @@ fn tables(stats: &GetStatisticsResponse, out: &mut dyn Write) -> std::io::Result
             sent.bytes.to_string(),
             full.map(|count| count.packets).sum::<u64>().to_string(),
             waiting.map(|queue| u64::from(queue.packets)).sum::<u64>().to_string(),
-            String::new(),
+            port.queues.iter().map(|queue| queue.max_packets).max().unwrap_or(0).to_string(),
         ]);
         // A single queue is the row above.
         for queue in port.queues.iter().filter(|_| port.queues.len() > 1) {

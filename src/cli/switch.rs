@@ -26,6 +26,7 @@ mod peer;
 mod statistics;
 mod stats;
 mod tls;
+pub mod trace;
 
 pub use outside::Outside;
 pub use peer::Foreign;
@@ -69,7 +70,11 @@ fn queues(text: &str) -> Result<u8, String> {
   ringpath switch --no-p4 --device-id 1 -- --grpc-server-addr 127.0.0.1:50051 --cpu-port 255
   ringpath switch --no-p4 --grpc-server-addr 127.0.0.1:0     the system chooses a port; the first line says which
   ringpath switch --stats -o json                            what the switch at 127.0.0.1:9559 has counted")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    /// Something else than to run it as a process.
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// Program: the JSON that p4c-bm2-ss writes. Without one, clients push it.
     #[arg(value_name = "PROGRAM.json")]
     pub program: Option<PathBuf>,
@@ -100,6 +105,13 @@ pub struct Args {
     /// The same flags behind `--`, where simple_switch_grpc wants them.
     #[arg(last = true, value_name = "TARGET FLAGS")]
     pub behind: Vec<String>,
+}
+
+/// What else can be done with an embedded switch.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Command {
+    /// Show step by step what packets meet in a program.
+    Trace(trace::Args),
 }
 
 /// Flags that simple_switch_grpc takes behind `--`.
@@ -242,6 +254,9 @@ fn address(text: &str, secure: bool) -> anyhow::Result<(SocketAddr, Option<Strin
 /// # Errors
 /// Wrong flags; a program that does not load; an address that cannot be had.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if let Some(Command::Trace(args)) = &args.command {
+        return trace::run(args, out);
+    }
     if args.look.stats {
         return args.look.run(&args.asked()?, args.device_id, out);
     }

@@ -34,3 +34,4 @@ mod switch_allocations;
 mod switch_ports;
 mod switch_statistics;
 mod switch_stf;
+mod switch_trace;

@@ -4,9 +4,10 @@ use prost::Message as _;
 use std::error::Error;
 use std::path::PathBuf;
 
-const ROOTS: [&str; 4] = [
+const ROOTS: [&str; 5] = [
     "p4/v1/p4runtime.proto",
     "google/rpc/code.proto",
+    "ringpath/v1/controller.proto",
     "ringpath/v1/role.proto",
     "ringpath/v1/switch.proto",
 ];

@@ -9,11 +9,13 @@
 use clap::{Parser, Subcommand};
 use std::io::Write;
 
+pub mod controller;
 pub mod counter;
 pub mod demo;
 pub mod evaluate;
 pub mod exit;
 mod grid;
+pub mod job;
 pub mod p4info;
 pub mod plan;
 pub mod register;
@@ -73,6 +75,10 @@ pub enum Command {
     Switch(switch::Args),
     /// Run packet tests (p4c's STF) of a P4 program on the embedded switch.
     Stf(stf::Args),
+    /// Run the controller for switches that are there already.
+    Controller(controller::Args),
+    /// Submit, list and cancel jobs at a running controller.
+    Job(job::Args),
     /// Look at the program of a switch, or at a P4Info file.
     P4info(p4info::Args),
     /// Look at tables and entries of any P4Runtime switch.
@@ -122,6 +128,8 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Command::Simtest(args) => simtest::run(&args, out),
         Command::Switch(args) => switch::run(&args, out),
         Command::Stf(args) => stf::run(&args, out),
+        Command::Controller(args) => controller::run(&args, out),
+        Command::Job(args) => job::run(&args, out),
         Command::P4info(args) => p4info::run(&args, out),
         Command::Table(args) => table::run(&args, out),
         Command::Register(args) => register::run(&args, out),

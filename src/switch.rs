@@ -35,6 +35,7 @@ pub mod state;
 pub mod stats;
 pub mod stf;
 pub mod table;
+pub mod trace;
 pub mod traffic;
 
 pub use config::{Clock, Config};

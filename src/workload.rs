@@ -17,7 +17,7 @@ pub mod models;
 pub mod place;
 pub mod scenario;
 
-pub use flows::{FlowError, ROCE_PORT, edge_bytes, flows, ring_flows};
+pub use flows::{FlowError, ROCE_PORT, Transport, edge_bytes, flows, ring_flows, ring_flows_over};
 pub use scenario::{Event, EventKind, Scenario, ScenarioError};
 
 /// One data-parallel training job.

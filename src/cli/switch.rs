@@ -26,6 +26,7 @@ mod peer;
 mod statistics;
 mod stats;
 mod tls;
+pub mod trace;
 
 pub use outside::Outside;
 pub use peer::Foreign;
@@ -69,7 +70,11 @@ fn queues(text: &str) -> Result<u8, String> {
   ringpath switch --no-p4 --device-id 1 -- --grpc-server-addr 127.0.0.1:50051 --cpu-port 255
   ringpath switch --no-p4 --grpc-server-addr 127.0.0.1:0     the system chooses a port; the first line says which
   ringpath switch --stats -o json                            what the switch at 127.0.0.1:9559 has counted")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    /// Something else than to run it as a process.
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// Program: the JSON that p4c-bm2-ss writes. Without one, clients push it.
     #[arg(value_name = "PROGRAM.json")]
     pub program: Option<PathBuf>,
@@ -100,6 +105,13 @@ pub struct Args {
     /// The same flags behind `--`, where simple_switch_grpc wants them.
     #[arg(last = true, value_name = "TARGET FLAGS")]
     pub behind: Vec<String>,
+}
+
+/// What else can be done with an embedded switch.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Command {
+    /// Show step by step what packets meet in a program.
+    Trace(trace::Args),
 }
 
 /// Flags that simple_switch_grpc takes behind `--`.
@@ -242,6 +254,9 @@ fn address(text: &str, secure: bool) -> anyhow::Result<(SocketAddr, Option<Strin
 /// # Errors
 /// Wrong flags; a program that does not load; an address that cannot be had.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if let Some(Command::Trace(args)) = &args.command {
+        return trace::run(args, out);
+    }
     if args.look.stats {
         return args.look.run(&args.asked()?, args.device_id, out);
     }
@@ -249,7 +264,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     for note in &settings.notes {
         tracing::warn!("{note}");
     }
-    let mut server = Server::new(Switch::new(settings.config.clone()), settings.profile);
+    let config = Config { epoch_ns: epoch_ns(), ..settings.config.clone() };
+    let mut server = Server::new(Switch::new(config), settings.profile);
     if let Some(program) = &args.program {
         load(&mut server, program, args.p4info.as_deref())?;
     }
@@ -277,8 +293,21 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Tells where the switch listens. That nobody reads it does not matter to the switch.
-fn announce(out: &mut dyn Write, line: &str) -> std::io::Result<()> {
+/// Nanoseconds since the Epoch; 0 if the machine's clock is before it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the edge of the process; messages carry the time of day"
+)]
+fn epoch_ns() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or(0)
+}
+
+/// Tells where a process listens. That nobody reads it does not matter to the process.
+///
+/// # Errors
+/// The line cannot be written.
+pub fn announce(out: &mut dyn Write, line: &str) -> std::io::Result<()> {
     match writeln!(out, "{line}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
@@ -286,7 +315,10 @@ fn announce(out: &mut dyn Write, line: &str) -> std::io::Result<()> {
 }
 
 /// Resolves at SIGINT or SIGTERM; both are caught from now on.
-fn signals() -> anyhow::Result<impl Future<Output = ()>> {
+///
+/// # Errors
+/// The system refuses to tell signals.
+pub fn signals() -> anyhow::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;

@@ -11,6 +11,7 @@
 //! One loop steps the core, so inputs have one order. It never waits for a switch: calls and streams are tasks of their own, each
 //! with the core's deadline, and a stream that takes its messages too slowly is cut off rather than waited for.
 
+pub mod api;
 mod link;
 mod timers;
 

@@ -34,7 +34,8 @@ impl Refusal {
 /// Byte strings arrive in canonical form, matches in the order of the table's fields, parameters in the order of the
 /// action's. The device refuses only what depends on its own state or abilities: `ALREADY_EXISTS`, `NOT_FOUND`,
 /// `RESOURCE_EXHAUSTED`, entries given by the program (`PERMISSION_DENIED`), references that are missing or in use
-/// (`NOT_FOUND`, `FAILED_PRECONDITION`), `UNIMPLEMENTED`.
+/// (`NOT_FOUND`, `FAILED_PRECONDITION`), ports and sizes that it does not have and one-shot sets beside members
+/// (`INVALID_ARGUMENT`), `UNIMPLEMENTED`.
 pub trait Device: Send {
     /// The id that requests must carry.
     fn device_id(&self) -> u64;

@@ -28,7 +28,7 @@ pub mod google {
 
 /// Messages of the package `ringpath`, our own.
 pub mod ringpath {
-    /// `role.proto` and `switch.proto`.
+    /// `controller.proto`, `role.proto` and `switch.proto`.
     pub mod v1 {
         tonic::include_proto!("ringpath.v1");
     }

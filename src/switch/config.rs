@@ -53,6 +53,8 @@ pub struct Config {
     pub mimic_bmv2: bool,
     /// The switch's clock.
     pub clock: Clock,
+    /// Nanoseconds from the Epoch to the clock's zero, for the times in messages to controllers; 0 in virtual time.
+    pub epoch_ns: u64,
     /// Seed of the `random` extern.
     pub seed: u64,
 }
@@ -68,6 +70,7 @@ impl Default for Config {
             queue_bytes: None,
             mimic_bmv2: false,
             clock: Clock::default(),
+            epoch_ns: 0,
             seed: 0,
         }
     }

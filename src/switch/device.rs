@@ -3,13 +3,14 @@
 //! controller.
 //!
 //! ```text
-//!  Update ─► entries │ profiles │ arrays │ copies ─► memory, replication
+//!  Update ─► entries │ direct │ profiles │ arrays │ copies ─► memory, replication
 //!  Entity ◄─ (the same files read what they write, in canonical form and ascending order)
 //!  stream: packets to and from the CPU port, digests, idle notifications
 //! ```
 
 pub mod arrays;
 pub mod copies;
+pub mod direct;
 pub mod entries;
 pub mod names;
 pub mod profiles;
@@ -53,6 +54,8 @@ pub struct Control {
     pub digests: stream::Digests,
     /// BMv2's answers where it differs.
     pub mimic_bmv2: bool,
+    /// What the Epoch lies before the zero of the switch's clock, in nanoseconds.
+    pub epoch_ns: u64,
 }
 
 /// A refusal with its text.
@@ -78,6 +81,7 @@ impl Control {
             value_sets: BTreeMap::new(),
             digests: stream::Digests::default(),
             mimic_bmv2,
+            epoch_ns: 0,
         }
     }
 
@@ -138,6 +142,11 @@ impl Control {
                 format!("v1model has no extern of type {}", entry.extern_type_id),
             ),
         }
+    }
+
+    /// The code for what others still name, which BMv2 calls UNKNOWN.
+    pub(crate) fn in_use(&self) -> Code {
+        if self.mimic_bmv2 { Code::Unknown } else { Code::FailedPrecondition }
     }
 
     /// RESOURCE_EXHAUSTED, which BMv2 calls UNKNOWN.

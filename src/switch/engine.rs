@@ -15,6 +15,8 @@
 //! `egress_thread`), and so are the values of the metadata. Packets live in slots that are used again, so a switch that
 //! has seen its busiest moment allocates nothing for a packet; only packets to the controller and digests do.
 
+#[macro_use]
+mod watch;
 mod copies;
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,7 @@ use crate::switch::load::{self, LoadError};
 use crate::switch::memory::Memory;
 use crate::switch::program::Program;
 use crate::switch::state::Facts;
+use crate::switch::trace::{Kind, Trace};
 use crate::switch::traffic::{Dequeued, Traffic};
 use crate::switch::{
     Config, Drop, MAX_INPUT, MAX_OUTBOX, MAX_PACKET_BYTES, MAX_PACKETS, MAX_PASSES, Stats,
@@ -41,6 +44,7 @@ use crate::units::BitRate;
 use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use watch::{dropped, hex};
 
 /// Where a packet copy comes from (`standard_metadata.instance_type`).
 mod instance {
@@ -113,6 +117,8 @@ pub struct Switch {
     down: BTreeSet<PortNo>,
     /// When entries are looked at for their age; `None` while none ages.
     sweep_at: Option<Time>,
+    /// What packets meet, when somebody wants to know.
+    trace: Option<Box<Trace>>,
 }
 
 impl Switch {
@@ -132,6 +138,7 @@ impl Switch {
             outbox: Vec::new(),
             down: BTreeSet::new(),
             sweep_at: None,
+            trace: None,
         }
     }
 
@@ -208,7 +215,8 @@ impl Switch {
         self.free.clear();
         self.sweep_at = None;
         let memory = Memory::new(Arc::clone(&program), self.config.seed, self.down.clone());
-        let control = Control::new(index, Arc::new(names), memory, self.config.mimic_bmv2);
+        let mut control = Control::new(index, Arc::new(names), memory, self.config.mimic_bmv2);
+        control.epoch_ns = self.config.epoch_ns;
         self.loaded = Some(Box::new(Loaded { program, control }));
     }
 
@@ -216,14 +224,14 @@ impl Switch {
     pub fn receive(&mut self, now: Time, port: PortNo, bytes: &[u8]) {
         self.stats.received(port, bytes.len() as u64);
         if self.down.contains(&port) {
-            return self.stats.drop(Drop::PortDown);
+            return self.lose(None, Drop::PortDown);
         }
         self.enter(now, port, bytes);
     }
 
     fn enter(&mut self, now: Time, port: PortNo, bytes: &[u8]) {
         if bytes.len() > MAX_PACKET_BYTES {
-            return self.stats.drop(Drop::TooLong);
+            return self.lose(None, Drop::TooLong);
         }
         let Some(slot) = self.slot() else { return };
         let Some(loaded) = &self.loaded else { return };
@@ -236,6 +244,8 @@ impl Switch {
         phv.set(at.ingress_port, port.0.into());
         phv.set(at.packet_length, bytes.len() as u64);
         phv.set(at.ingress_global_timestamp, self.config.clock.local_us(now));
+        let length = bytes.len();
+        self.note(slot, || Kind::Received { port: port.0, length, bytes: hex(bytes) });
         self.ingress(now, slot);
         self.drain_input(now);
     }
@@ -243,23 +253,27 @@ impl Switch {
     /// A free slot; counts the loss if there is none.
     fn slot(&mut self) -> Option<u32> {
         let Some(loaded) = &self.loaded else {
-            self.stats.drop(Drop::NoProgram);
+            self.lose(None, Drop::NoProgram);
             return None;
         };
-        if let Some(slot) = self.free.pop() {
-            return Some(slot);
-        }
-        if self.slots.len() >= MAX_PACKETS {
-            self.stats.drop(Drop::NoBuffer);
+        let slot = if let Some(slot) = self.free.pop() {
+            slot
+        } else if self.slots.len() >= MAX_PACKETS {
+            self.lose(None, Drop::NoBuffer);
             return None;
+        } else {
+            let packet = Packet::new(&loaded.program, self.config.drop_port.0);
+            self.slots.push(Held { packet, length: 0, passes: 0 });
+            (self.slots.len() - 1) as u32
+        };
+        if let Some(trace) = &mut self.trace {
+            trace.born(slot);
         }
-        let packet = Packet::new(&loaded.program, self.config.drop_port.0);
-        self.slots.push(Held { packet, length: 0, passes: 0 });
-        Some((self.slots.len() - 1) as u32)
+        Some(slot)
     }
 
     fn drop(&mut self, slot: u32, reason: Drop) {
-        self.stats.drop(reason);
+        self.lose(Some(slot), reason);
         self.free.push(slot);
     }
 
@@ -276,11 +290,17 @@ impl Switch {
         let held = &mut self.slots[slot as usize];
         let now_us = self.config.clock.local_us(now);
         let facts = Facts { now_us, length: held.length };
-        held.packet.parse(program, &mut control.memory, facts);
+        if let Some(trace) = &mut self.trace {
+            let instance_type = held.packet.phv.get(program.intrinsic.instance_type);
+            trace.note(slot, Kind::Ingress { instance_type });
+        }
+        let memory = &mut control.memory;
+        watched!(&mut self.trace, slot, memory, |s| held.packet.parse(program, s, facts));
         if held.packet.phv.get(program.intrinsic.parser_error) != 0 {
             self.stats.parser_errors += 1;
         }
-        held.packet.run(program, 0, &mut control.memory, facts);
+        let memory = &mut control.memory;
+        watched!(&mut self.trace, slot, memory, |s| held.packet.run(program, 0, s, facts));
         self.stats.collect(&mut held.packet.faults);
         let asks = held.packet.asks;
         held.packet.asks = Asks { truncate: asks.truncate, ..Asks::default() };
@@ -331,12 +351,14 @@ impl Switch {
                 held.packet.phv.set(at.enq_timestamp, self.config.clock.local_us(now));
                 held.packet.phv.set(at.enq_qdepth, depth.into());
                 self.stats.depth(port, number, depth + 1);
+                self.note(slot, || Kind::Queued { port: port.0, queue: number, depth });
                 if let Err((reject, slot)) = self.traffic.enqueue(now, port, queue, length, slot) {
                     self.drop(slot, reject.into());
                 }
             }
             Err(crate::switch::traffic::Reject::Full) => {
                 self.stats.full(port, queue as u8, length.into());
+                self.note(slot, || dropped(Drop::QueueFull));
                 self.free.push(slot);
             }
             Err(reject) => self.drop(slot, reject.into()),
@@ -392,7 +414,13 @@ impl Switch {
         phv.set(at.egress_port, next.port.0.into());
         phv.set(at.egress_spec, u64::from(self.config.drop_port.0) + 1);
         phv.set(at.packet_length, length);
-        held.packet.run(program, 1, &mut control.memory, facts);
+        if let Some(trace) = &mut self.trace {
+            let waited_us = phv.get(at.deq_timedelta);
+            let (port, queue, left) = (next.port.0, next.queue, next.left);
+            trace.note(slot, Kind::Egress { port, queue, waited_us, left });
+        }
+        let memory = &mut control.memory;
+        watched!(&mut self.trace, slot, memory, |s| held.packet.run(program, 1, s, facts));
         let asks = held.packet.asks;
         let spec = held.packet.phv.get(at.egress_spec);
         self.stats.collect(&mut held.packet.faults);
@@ -406,7 +434,10 @@ impl Switch {
         let Loaded { program, control } = &mut **loaded;
         let held = &mut self.slots[slot as usize];
         self.deparsed.clear();
-        held.packet.deparse(program, &mut control.memory, facts, &mut self.deparsed);
+        let (memory, out_bytes) = (&mut control.memory, &mut self.deparsed);
+        watched!(&mut self.trace, slot, memory, |s| held
+            .packet
+            .deparse(program, s, facts, out_bytes));
         if let Some(list) = asks.recirculate {
             return self.recirculate(slot, list);
         }
@@ -418,6 +449,13 @@ impl Switch {
         let length = bytes.len() as u64;
         let end = self.traffic.transmitted(next.port, next.start, length);
         let mut lost = None;
+        if let Some(trace) = &mut self.trace {
+            let (port, length, bytes) = (next.port.0, bytes.len(), hex(bytes));
+            let to_controller = next.port == self.config.cpu_port;
+            let out = Kind::Sent { port, length, bytes: bytes.clone() };
+            let packet_in = Kind::PacketIn { length, bytes };
+            trace.note(next.item, if to_controller { packet_in } else { out });
+        }
         if next.port == self.config.cpu_port {
             if self.outbox.len() >= MAX_OUTBOX {
                 self.stats.drop(Drop::OutboxFull);

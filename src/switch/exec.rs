@@ -21,7 +21,7 @@ use crate::switch::{
     parse::StateNo,
     phv::{FieldRef, Phv, mask},
     program::{Input, Node, Program, Table, TableNo},
-    state::{Facts, Lookup, State},
+    state::{Facts, Lookup, State, Step},
 };
 use headers::Headers;
 
@@ -142,6 +142,8 @@ impl Packet {
             None => program.core_errors.no_error,
         };
         let payload = machine.cursor;
+        let left = machine.packet.bytes.len().saturating_sub(payload);
+        machine.watch(Step::Parsed { error, payload: left });
         let wrong = machine.checksum_error();
         self.payload = payload;
         self.phv.set(program.intrinsic.parser_error, error.into());
@@ -158,7 +160,10 @@ impl Packet {
     ) {
         let Some(pipeline) = program.pipelines.get(pipeline) else { return };
         self.asks.exit = false;
-        Machine::new(program, self, state, facts).pipeline(pipeline.first);
+        let mut machine = Machine::new(program, self, state, facts);
+        machine.watch(Step::Look);
+        machine.pipeline(pipeline.first);
+        machine.watch(Step::Look);
     }
 
     /// Updates checksums and appends the packet to `out`, truncated if the program asked for it.
@@ -171,7 +176,9 @@ impl Packet {
     ) {
         let start = out.len();
         let mut machine = Machine::new(program, self, state, facts);
+        machine.watch(Step::Look);
         machine.update_checksums();
+        machine.watch(Step::Look);
         if let Some(deparser) = program.deparsers.first() {
             if let Some(entry) = deparser.entry {
                 machine.code(entry);
@@ -221,6 +228,12 @@ struct Machine<'a, S> {
 impl<'a, S: State> Machine<'a, S> {
     fn new(program: &'a Program, packet: &'a mut Packet, state: &'a mut S, facts: Facts) -> Self {
         Self { program, packet, state, facts, cursor: 0, budget: MAX_BACKWARD_JUMPS }
+    }
+
+    /// Tells a state that watches what happens; compiles to nothing for one that does not.
+    #[inline(always)]
+    fn watch(&mut self, step: Step) {
+        self.state.watch(step, &self.packet.phv.slots);
     }
 
     /// Runs code; the only errors that matter outside parsers are budgets.
@@ -288,10 +301,12 @@ impl<'a, S: State> Machine<'a, S> {
                     let conditional = &program.conditionals[n as usize];
                     self.code(conditional.entry);
                     let taken = self.packet.phv.slots[conditional.result as usize] != 0;
+                    self.watch(Step::Condition { number: n, holds: taken });
                     if taken { conditional.when_true } else { conditional.when_false }
                 }
                 Node::Call(n) => {
                     let call = &program.calls[n as usize];
+                    self.watch(Step::Action(call.action));
                     self.code(program.actions[call.action.index()].entry);
                     call.next
                 }
@@ -301,6 +316,7 @@ impl<'a, S: State> Machine<'a, S> {
 
     fn apply(&mut self, number: TableNo) -> Option<Node> {
         let program = self.program;
+        self.watch(Step::Look);
         let table = &program.tables[number.index()];
         if let (Some(position), Some(default)) = (table.fixed, &table.default) {
             let params = program.layout.params as usize;
@@ -348,7 +364,9 @@ impl<'a, S: State> Machine<'a, S> {
     fn branch(&mut self, table: &Table, hit: bool, action: Option<usize>) -> Option<Node> {
         let program = self.program;
         if let Some(action) = action {
-            self.code(program.actions[table.actions[action].index()].entry);
+            let action = table.actions[action];
+            self.watch(Step::Action(action));
+            self.code(program.actions[action.index()].entry);
         }
         let branch = if hit { table.next_hit } else { table.next_miss };
         match (branch, action) {
@@ -370,6 +388,7 @@ impl<'a, S: State> Machine<'a, S> {
             }
             left -= 1;
             let state = &program.states[number.index()];
+            self.watch(Step::State(number));
             match self.execute(state.entry) {
                 Ok(()) => {}
                 Err(Stop::Parser(error)) => return error,
@@ -399,14 +418,16 @@ impl<'a, S: State> Machine<'a, S> {
     fn checksum_error(&mut self) -> bool {
         let program = self.program;
         let mut wrong = false;
-        for checksum in program.checksums.iter().filter(|c| c.verify) {
+        for (number, checksum) in program.checksums.iter().enumerate().filter(|(_, c)| c.verify) {
             if self.packet.phv.slots[checksum.valid as usize] == 0
                 || !self.condition(checksum.condition)
             {
                 continue;
             }
             let computed = self.calculation(checksum.calculation, self.cursor);
-            wrong |= computed != self.packet.phv.get(checksum.target);
+            let good = computed == self.packet.phv.get(checksum.target);
+            self.watch(Step::Checksum { number, good });
+            wrong |= !good;
         }
         wrong
     }

@@ -111,8 +111,8 @@ impl Memory {
             }
         }
         for entry in self.tables.iter_mut().flat_map(Table::iter_mut) {
-            if let Run::OneShot(choices) = &mut entry.run {
-                choices.refresh(&is_up);
+            if let Run::OneShot(set) = &mut entry.run {
+                set.choices.refresh(&is_up);
             }
         }
     }
@@ -177,7 +177,17 @@ impl State for Memory {
                 }
                 Some(&entry.run)
             }
-            None => table.default.run.as_ref(),
+            None => {
+                let length = u64::from(lookup.facts.length);
+                table.default.count.add(length);
+                if let (Some((meter, _)), Some(_)) = (declared.meter, table.default.meter.rates()) {
+                    let bytes = self.program.meters.get(meter.index()).is_some_and(|m| m.bytes);
+                    let cost = if bytes { length } else { 1 };
+                    let meter = &mut table.default.meter;
+                    outcome.color = Some(meter.execute(lookup.facts.now_us, cost, length));
+                }
+                table.default.run.as_ref()
+            }
         };
         let profile = match declared.implementation {
             Implementation::Simple => None,
@@ -190,7 +200,7 @@ impl State for Memory {
             Some(Run::Action(bound)) => Some(bound),
             Some(Run::Member(id)) => profile.and_then(|p| p.members.get(id)).map(|m| &m.bound),
             Some(Run::Group(id)) => profile.and_then(|p| p.pick(*id, (lookup.selector)())),
-            Some(Run::OneShot(choices)) => choices.pick((lookup.selector)()),
+            Some(Run::OneShot(set)) => set.choices.pick((lookup.selector)()),
         };
         if let Some(bound) = bound {
             outcome.action = position(&self.actions[number.index()], bound.action);

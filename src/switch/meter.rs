@@ -23,6 +23,8 @@ pub struct Rates {
     pub pir: u64,
     /// Peak burst.
     pub pburst: u64,
+    /// Excess burst of a single-rate meter (RFC 2697); 0 for one of two rates.
+    pub eburst: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,18 +56,23 @@ pub struct Meter {
     rates: Option<Rates>,
     committed: Bucket,
     peak: Bucket,
-    /// Packets by colour since the meter was configured: green, yellow, red.
+    /// Packets by colour: green, yellow, red.
     counts: [super::stats::Count; 3],
 }
 
 impl Meter {
-    /// Sets the rates and fills both buckets; `None` returns to always green.
+    /// Sets the rates and fills both buckets; `None` returns to always green. Counts stay (section 9.4.1).
     pub fn configure(&mut self, rates: Option<Rates>) {
-        *self = Self { rates, ..Self::default() };
+        *self = Self { rates, counts: self.counts, ..Self::default() };
         if let Some(rates) = rates {
             self.committed.tokens = rates.cburst;
-            self.peak.tokens = rates.pburst;
+            self.peak.tokens = if rates.eburst > 0 { rates.eburst } else { rates.pburst };
         }
+    }
+
+    /// Forgets the counts by colour.
+    pub fn clear_counts(&mut self) {
+        self.counts = Default::default();
     }
 
     /// The rates, if configured.
@@ -82,16 +89,41 @@ impl Meter {
 
     /// Colours one packet: `cost` is 1 for a meter of packets, the length for one of bytes.
     pub fn execute(&mut self, now_us: u64, cost: u64, length: u64) -> u8 {
-        let Some(rates) = self.rates else { return GREEN };
-        let color = if !self.peak.take(now_us, rates.pir, rates.pburst, cost) {
+        let color = match self.rates {
+            None => GREEN,
+            Some(rates) if rates.eburst > 0 => self.single_rate(now_us, rates, cost),
+            Some(rates) => self.two_rates(now_us, rates, cost),
+        };
+        self.counts[usize::from(color)].add(length);
+        color
+    }
+
+    fn two_rates(&mut self, now_us: u64, rates: Rates, cost: u64) -> u8 {
+        if !self.peak.take(now_us, rates.pir, rates.pburst, cost) {
             RED
         } else if !self.committed.take(now_us, rates.cir, rates.cburst, cost) {
             YELLOW
         } else {
             GREEN
-        };
-        self.counts[usize::from(color)].add(length);
-        color
+        }
+    }
+
+    /// RFC 2697, colour-blind: what the committed bucket cannot hold fills the excess one, which is `peak` here.
+    fn single_rate(&mut self, now_us: u64, rates: Rates, cost: u64) -> u8 {
+        let had = self.committed.tokens;
+        let given = self.committed.given;
+        let green = self.committed.take(now_us, rates.cir, rates.cburst, cost);
+        let fresh = self.committed.given - given;
+        let spilled = had.saturating_add(fresh).saturating_sub(rates.cburst);
+        self.peak.tokens = self.peak.tokens.saturating_add(spilled).min(rates.eburst);
+        if green {
+            return GREEN;
+        }
+        if self.peak.tokens < cost {
+            return RED;
+        }
+        self.peak.tokens -= cost;
+        YELLOW
     }
 }
 
@@ -101,7 +133,7 @@ mod tests {
 
     fn meter(cir: u64, cburst: u64, pir: u64, pburst: u64) -> Meter {
         let mut meter = Meter::default();
-        meter.configure(Some(Rates { cir, cburst, pir, pburst }));
+        meter.configure(Some(Rates { cir, cburst, pir, pburst, eburst: 0 }));
         meter
     }
 
@@ -121,6 +153,29 @@ mod tests {
         assert_eq!(m.execute(1_000_000, 1, 100), GREEN);
         assert_eq!(m.execute(1_000_000, 1, 100), RED);
         assert_eq!(m.counts().map(|count| count.packets), [3, 3, 3]);
+    }
+
+    #[test]
+    fn a_single_rate_meter_spends_the_committed_burst_then_the_excess_one_and_refills_in_that_order()
+     {
+        let mut m = Meter::default();
+        m.configure(Some(Rates { cir: 1, cburst: 2, pir: 1, pburst: 2, eburst: 3 }));
+        let colors: Vec<u8> = (0..6).map(|_| m.execute(0, 1, 1)).collect();
+        assert_eq!(colors, [GREEN, GREEN, YELLOW, YELLOW, YELLOW, RED]);
+        // Three seconds: two tokens fill the committed bucket, the third spills into the excess one.
+        let colors: Vec<u8> = (0..4).map(|_| m.execute(3_000_000, 1, 1)).collect();
+        assert_eq!(colors, [GREEN, GREEN, YELLOW, RED]);
+    }
+
+    #[test]
+    fn counts_survive_new_rates_and_green_packets_of_a_meter_without_rates_count() {
+        let mut m = Meter::default();
+        m.execute(0, 1, 100);
+        m.configure(Some(Rates { cir: 1, cburst: 1, pir: 1, pburst: 1, eburst: 0 }));
+        m.execute(0, 1, 100);
+        assert_eq!(m.counts()[0].packets, 2);
+        m.clear_counts();
+        assert_eq!(m.counts()[0].packets, 0);
     }
 
     #[test]

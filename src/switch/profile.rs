@@ -38,7 +38,7 @@ pub struct Member {
 pub struct Choice<T> {
     /// A member's id, or an action.
     pub what: T,
-    /// Relative share, at least 1.
+    /// Relative share as the controller wrote it; 0 (weights are disallowed) counts as 1.
     pub weight: u32,
     /// The choice is out while this port is down.
     pub watch: Option<PortNo>,
@@ -64,7 +64,7 @@ impl<T> Choices<T> {
     /// A list of choices; `None` when the weights sum to more than [`MAX_GROUP_WEIGHT`].
     #[must_use]
     pub fn new(all: Vec<Choice<T>>, up: &dyn Fn(PortNo) -> bool) -> Option<Self> {
-        let sum: u64 = all.iter().map(|choice| u64::from(choice.weight)).sum();
+        let sum: u64 = all.iter().map(|choice| u64::from(choice.weight.max(1))).sum();
         if sum > MAX_GROUP_WEIGHT as u64 {
             return None;
         }
@@ -78,7 +78,7 @@ impl<T> Choices<T> {
         self.active.clear();
         for (index, choice) in self.all.iter().enumerate() {
             if choice.watch.is_none_or(up) {
-                let times = choice.weight as usize;
+                let times = choice.weight.max(1) as usize;
                 self.active.extend(std::iter::repeat_n(index as u16, times));
             }
         }
@@ -122,6 +122,8 @@ pub struct Profile {
     pub members: BTreeMap<u32, Member>,
     /// By group id.
     pub groups: BTreeMap<u32, Group>,
+    /// Entries with a one-shot set. While there are any there are neither members nor groups (section 9.2.3).
+    pub one_shots: u32,
 }
 
 impl Profile {

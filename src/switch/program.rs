@@ -270,6 +270,8 @@ pub struct Action {
 pub struct Conditional {
     /// Name given by the compiler (`node_3`).
     pub name: String,
+    /// The condition as the source has it, where the compiler tells.
+    pub text: Option<String>,
     /// First instruction in `Program::code`.
     pub entry: u32,
     /// Slot that holds the truth value after the code has run.

@@ -2,7 +2,9 @@
 //! the packet's length and time. Out: which action to run with which data, register cells, colours. Must not know how
 //! either side works: the interpreter never sees an entry, the state never sees a header.
 
-use crate::switch::program::{CounterNo, MeterNo, RegisterNo, TableNo, ValueSetNo};
+use crate::switch::code::Op;
+use crate::switch::parse::StateNo;
+use crate::switch::program::{ActionNo, CounterNo, MeterNo, RegisterNo, TableNo, ValueSetNo};
 
 /// What the state may need to know about the packet that asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +37,40 @@ pub struct Outcome {
     pub color: Option<u8>,
 }
 
+/// A step of the interpreter, for a state that watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A parser state begins.
+    State(StateNo),
+    /// The parser is done.
+    Parsed {
+        /// Value of the error, [`crate::switch::program::CoreErrors::no_error`] for none.
+        error: u32,
+        /// Bytes that it has not extracted.
+        payload: usize,
+    },
+    /// A checksum was verified.
+    Checksum {
+        /// Position in `Program::checksums`.
+        number: usize,
+        /// It is as computed.
+        good: bool,
+    },
+    /// A condition between tables was evaluated.
+    Condition {
+        /// Position in `Program::conditionals`.
+        number: u32,
+        /// Its value.
+        holds: bool,
+    },
+    /// An action begins; its data are in place.
+    Action(ActionNo),
+    /// An instruction that reaches beyond the packet is about to run.
+    Call(Op),
+    /// Nothing by itself: what comes next is another's doing.
+    Look,
+}
+
 /// What a program keeps between packets. Every index is in range for its array unless said otherwise.
 pub trait State {
     /// Looks up `lookup.key` in `table`, counts and meters the hit, notes the time for idle timeouts, and copies the
@@ -54,6 +90,12 @@ pub trait State {
     /// Whether the set has a member that matches. `key` has the parser state's key as big-endian bits without
     /// padding, right-aligned in limbs, least significant limb first; `ValueSet::width` bits.
     fn value_set_contains(&self, set: ValueSetNo, key: &[u64]) -> bool;
+
+    /// A step of the interpreter with the header vector before it. Nothing, unless the packet is traced.
+    #[inline(always)]
+    fn watch(&mut self, step: Step, slots: &[u64]) {
+        let _ = (step, slots);
+    }
 
     /// The next draw of the switch's seeded generator (the `random` extern).
     fn random(&mut self) -> u64;

@@ -21,7 +21,25 @@ pub enum Run {
     /// A group of the table's profile.
     Group(u32),
     /// A group that belongs to this entry alone.
-    OneShot(Choices<Bound>),
+    OneShot(OneShot),
+}
+
+/// A group that belongs to one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OneShot {
+    /// What it chooses from.
+    pub choices: Choices<Bound>,
+    /// The selection mode and the size semantics as the controller wrote them; they may repeat the selector's.
+    pub written: (i32, i32),
+}
+
+/// What the controller notes with an entry; the switch only keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// `metadata`.
+    pub metadata: Vec<u8>,
+    /// `controller_metadata`, its predecessor.
+    pub cookie: u64,
 }
 
 /// One entry.
@@ -43,8 +61,8 @@ pub struct Entry {
     pub last_hit_us: u64,
     /// Local time of the last idle notification, if it has not been hit since.
     pub notified_us: Option<u64>,
-    /// The controller's own bytes.
-    pub metadata: Vec<u8>,
+    /// The controller's own.
+    pub note: Note,
     /// Given by the program.
     pub constant: bool,
 }
@@ -62,7 +80,7 @@ impl Entry {
             idle_timeout_ns: 0,
             last_hit_us: 0,
             notified_us: None,
-            metadata: Vec::new(),
+            note: Note::default(),
             constant: false,
         }
     }
@@ -73,8 +91,12 @@ impl Entry {
 pub struct DefaultEntry {
     /// What a miss runs; `None` runs nothing.
     pub run: Option<Run>,
-    /// The controller's own bytes.
-    pub metadata: Vec<u8>,
+    /// The controller's own.
+    pub note: Note,
+    /// Packets that missed.
+    pub count: Count,
+    /// Its meter, which counts only once the controller has given it rates: BMv2's direct meters know no misses.
+    pub meter: Meter,
 }
 
 /// All entries of a table.

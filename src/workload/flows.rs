@@ -4,7 +4,7 @@
 //! Must not know: paths, queues.
 
 use super::{Flow, Job};
-use crate::id::FlowId;
+use crate::id::{FlowId, HostId};
 use crate::topology::{FlowKey, Topology};
 
 /// UDP destination port of RoCEv2 (IBTA annex A17, IANA).
@@ -59,6 +59,18 @@ pub enum FlowError {
         /// The host.
         host: String,
     },
+    /// TCP ports that do not exist.
+    #[error(
+        "job '{job}' needs {wanted} TCP ports from {first_port} on; take a first port between 1 and 65536 - {wanted}"
+    )]
+    Ports {
+        /// The job.
+        job: String,
+        /// First port asked for.
+        first_port: u16,
+        /// Ports needed.
+        wanted: usize,
+    },
     /// More flows than queue pair numbers.
     #[error(
         "{flows} flows are more than the {max} that queue pair numbers can tell apart; use fewer channels"
@@ -104,7 +116,42 @@ pub fn flows(topology: &Topology, jobs: &[Job]) -> Result<Vec<Flow>, FlowError> 
 /// # Errors
 /// See [`FlowError`].
 pub fn ring_flows(topology: &Topology, job: &Job, first: FlowId) -> Result<Vec<Flow>, FlowError> {
+    ring_flows_over(topology, job, first, Transport::RoceV2)
+}
+
+/// How the packets of a flow are recognised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// UDP port 4791 and queue pairs.
+    #[default]
+    RoceV2,
+    /// One TCP connection per ring edge: that of edge `i` of channel `c` goes to port `first_port + c * ranks + i` of its
+    /// receiver. Ports of jobs that share hosts must not overlap.
+    Tcp {
+        /// Port of the first edge of the first channel.
+        first_port: u16,
+    },
+}
+
+/// As [`ring_flows`], over a given transport.
+///
+/// # Errors
+/// See [`FlowError`].
+pub fn ring_flows_over(
+    topology: &Topology,
+    job: &Job,
+    first: FlowId,
+    transport: Transport,
+) -> Result<Vec<Flow>, FlowError> {
     check(topology, job)?;
+    if let Transport::Tcp { first_port } = transport {
+        let (wanted, max) =
+            (job.ranks.len() * usize::from(job.channels), usize::from(u16::MAX - first_port) + 1);
+        if first_port == 0 || wanted > max {
+            let job = job.name.clone();
+            return Err(FlowError::Ports { job, first_port, wanted });
+        }
+    }
     let n = job.ranks.len();
     let total = first.index() + n * usize::from(job.channels);
     if total > MAX_FLOWS {
@@ -116,15 +163,8 @@ pub fn ring_flows(topology: &Topology, job: &Job, first: FlowId) -> Result<Vec<F
         for edge in 0..n {
             let id = FlowId::from(first.index() + flows.len());
             let (src, dst) = (job.ranks[edge], job.ranks[(edge + 1) % n]);
-            let key = |from, to, qp| FlowKey {
-                src: topology.host_ip(from),
-                dst: topology.host_ip(to),
-                protocol: 17,
-                src_port: None,
-                dst_port: Some(ROCE_PORT),
-                dst_qp: Some(qp),
-            };
-            let qp = FIRST_QP + 2 * id.0;
+            let place = usize::from(channel) * n + edge;
+            let (key, reverse) = keys(topology, (src, dst), id, (transport, place));
             flows.push(Flow {
                 id,
                 job: job.id,
@@ -134,12 +174,42 @@ pub fn ring_flows(topology: &Topology, job: &Job, first: FlowId) -> Result<Vec<F
                 src,
                 dst,
                 bytes,
-                key: key(src, dst, qp),
-                reverse: key(dst, src, qp + 1),
+                key,
+                reverse,
             });
         }
     }
     Ok(flows)
+}
+
+/// The keys of a flow's data and of its answers. `place` counts the flows of its job.
+fn keys(
+    topology: &Topology,
+    (src, dst): (HostId, HostId),
+    id: FlowId,
+    (transport, place): (Transport, usize),
+) -> (FlowKey, FlowKey) {
+    let bare = |from, to, protocol| FlowKey {
+        src: topology.host_ip(from),
+        dst: topology.host_ip(to),
+        protocol,
+        src_port: None,
+        dst_port: None,
+        dst_qp: None,
+    };
+    match transport {
+        Transport::RoceV2 => {
+            let (port, qp) = (Some(ROCE_PORT), FIRST_QP + 2 * id.0);
+            let data = FlowKey { dst_port: port, dst_qp: Some(qp), ..bare(src, dst, 17) };
+            (data, FlowKey { dst_port: port, dst_qp: Some(qp + 1), ..bare(dst, src, 17) })
+        }
+        Transport::Tcp { first_port } => {
+            // The caller has checked that it fits.
+            let port = Some(first_port.saturating_add(u16::try_from(place).unwrap_or(u16::MAX)));
+            let data = FlowKey { dst_port: port, ..bare(src, dst, 6) };
+            (data, FlowKey { src_port: port, ..bare(dst, src, 6) })
+        }
+    }
 }
 
 fn check(topology: &Topology, job: &Job) -> Result<(), FlowError> {
@@ -171,7 +241,7 @@ fn check(topology: &Topology, job: &Job) -> Result<(), FlowError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{HostId, JobId};
+    use crate::id::JobId;
     use crate::time::Span;
     use crate::topology::generate::LeafSpine;
     use crate::units::{BitRate, Bytes};
@@ -230,6 +300,31 @@ mod tests {
         let before = flows(&topology, &[job(0, &[0, 2], 2)]).unwrap();
         let after = flows(&topology, &[job(0, &[0, 2], 2), job(1, &[1, 3], 1)]).unwrap();
         assert_eq!(after[..before.len()], before);
+    }
+
+    #[test]
+    fn over_tcp_every_edge_has_a_port_of_its_own_and_answers_come_from_it() {
+        let topology = fabric();
+        let tcp = |first_port| {
+            ring_flows_over(
+                &topology,
+                &job(0, &[0, 2, 3], 2),
+                FlowId(7),
+                Transport::Tcp { first_port },
+            )
+        };
+        let flows = tcp(6000).unwrap();
+        let ports: Vec<_> = flows.iter().map(|flow| flow.key.dst_port.unwrap()).collect();
+        assert_eq!(ports, [6000, 6001, 6002, 6003, 6004, 6005]);
+        for flow in &flows {
+            assert_eq!((flow.key.protocol, flow.key.src_port, flow.key.dst_qp), (6, None, None));
+            assert_eq!((flow.reverse.src_port, flow.reverse.dst_port), (flow.key.dst_port, None));
+            assert_eq!((flow.key.src, flow.key.dst), (flow.reverse.dst, flow.reverse.src));
+        }
+        assert!(tcp(65_530).is_ok());
+        for bad in [0, 65_531] {
+            assert!(tcp(bad).unwrap_err().to_string().contains("6 TCP ports"), "{bad}");
+        }
     }
 
     #[test]

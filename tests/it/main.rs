@@ -10,6 +10,8 @@
 
 mod architecture;
 mod bad_input;
+mod conformance;
+mod controller_command;
 mod data_plane;
 mod demo_report;
 mod detection;
@@ -32,3 +34,4 @@ mod switch_allocations;
 mod switch_ports;
 mod switch_statistics;
 mod switch_stf;
+mod switch_trace;

@@ -73,7 +73,11 @@ fn the_contract_page_names_every_object_and_field_of_the_p4info() {
 
 #[test]
 fn the_compiled_programs_hold_no_absolute_path() {
-    let programs = [("ringpath", "v1model/main.p4"), ("router", "samples/router.p4")];
+    let programs = [
+        ("ringpath", "v1model/main.p4"),
+        ("router", "samples/router.p4"),
+        ("entities", "samples/entities.p4"),
+    ];
     for (name, source) in programs {
         let json = p4_text(&format!("build/{name}.json"));
         for line in json.lines() {

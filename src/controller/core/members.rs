@@ -10,11 +10,54 @@
 use super::super::messages::Event;
 use super::{Core, Key};
 use crate::elastic::{self, Generation};
-use crate::id::{HostId, JobId};
-use crate::workload::Flow;
+use crate::id::{FlowId, HostId, JobId};
+use crate::workload::{Flow, Job};
 use std::collections::BTreeSet;
 
 impl Core {
+    /// Jobs by id, each with its flows' ids.
+    pub fn jobs(&self) -> impl Iterator<Item = (&Job, &[FlowId])> {
+        self.jobs.values().map(|(job, flows)| (job, flows.as_slice()))
+    }
+
+    /// A flow of some job.
+    #[must_use]
+    pub fn flow_of_job(&self, flow: FlowId) -> Option<&Flow> {
+        self.flows.get(&flow)
+    }
+
+    /// Whether everything that a job's flows need is installed.
+    #[must_use]
+    pub fn is_ready(&self, job: JobId) -> bool {
+        self.jobs.contains_key(&job) && !self.unready.contains(&job) && !self.forming.contains(&job)
+    }
+
+    /// Iterations of a job that its agents have reported as done.
+    #[must_use]
+    pub fn iterations_done(&self, job: JobId) -> u32 {
+        self.done.get(&job).copied().unwrap_or(0)
+    }
+
+    /// Ids that no job and no flow has or had lately: the next job's, and the first of its flows'.
+    #[must_use]
+    pub fn next_ids(&self) -> (JobId, FlowId) {
+        let job = self.jobs.keys().next_back().map_or(0, |job| job.0 + 1);
+        let last = self.flows.keys().next_back().max(self.states.keys().next_back());
+        (JobId(job), FlowId(last.map_or(0, |flow| flow.0 + 1)))
+    }
+
+    /// The fabric.
+    #[must_use]
+    pub const fn topology(&self) -> &crate::topology::Topology {
+        &self.config.topology
+    }
+
+    /// Name of the policy in force.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
     pub(super) fn host(&mut self, host: HostId, up: bool) {
         let hosts = self.config.topology.host_count();
         if host.index() >= hosts {
@@ -31,8 +74,7 @@ impl Core {
         }
         let name = self.config.topology.node(self.config.topology.host_node(host)).name.clone();
         let cause = format!("host {name} failed");
-        let hit =
-            |entry: &(&JobId, &(crate::workload::Job, Vec<_>))| entry.1.0.ranks.contains(&host);
+        let hit = |entry: &(&JobId, &(Job, Vec<_>))| entry.1.0.ranks.contains(&host);
         let jobs: Vec<JobId> = self.jobs.iter().filter(hit).map(|(id, _)| *id).collect();
         for job in jobs {
             self.regroup(job, &cause);

@@ -90,7 +90,12 @@ impl Check<'_> {
             }
             Some(index) if index >= size => {
                 let text = format!("{what}: index {index} is beyond the last cell {}", size - 1);
-                Err(Refusal::new(Code::OutOfRange, text))
+                // PI leaves the index to the device, which has one error for everything.
+                let code = match self.profile {
+                    Profile::Spec => Code::OutOfRange,
+                    Profile::Bmv2 => Code::Unknown,
+                };
+                Err(Refusal::new(code, text))
             }
             _ => Ok(()),
         }

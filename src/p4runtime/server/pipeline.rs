@@ -164,13 +164,34 @@ impl<D: Device> Server<D> {
             Failure::new(Code::Internal, format!("the present state cannot be read: {refusal}"))
         })?;
         let mut saved = self.tried(now, program)?;
+        let mut updates = self.superseded(now, &saved).map_err(|refusal| {
+            Failure::new(Code::Internal, format!("the new program cannot be read: {refusal}"))
+        })?;
+        updates.extend(held);
         let check = Check { index: &saved.program.index, profile: self.profile };
-        replay(now, &mut saved.trial, check, &held).map_err(|refusal| {
+        replay(now, &mut saved.trial, check, &updates).map_err(|refusal| {
             let text =
                 format!("the present state does not fit the new program: {}", refusal.message);
             Failure::new(self.bad_config(), text)
         })?;
-        self.commit(now, saved.program, &held)
+        self.commit(now, saved.program, &updates)
+    }
+
+    /// Deletions of the entries with which the new program begins in tables that the running one has too: what these
+    /// tables hold now is what counts.
+    fn superseded(&self, now: Time, saved: &Saved<D>) -> Result<Vec<Update>, Refusal> {
+        let Some(running) = &self.program else { return Ok(Vec::new()) };
+        let mut updates = Vec::new();
+        let pattern = Entity { entity: Some(Kinds::TableEntry(TableEntry::default())) };
+        saved.trial.read(now, &pattern, &mut |entity| {
+            if let Some(Kinds::TableEntry(entry)) = &entity.entity
+                && !entry.is_const
+                && running.index.table_by_id(entry.table_id).is_some_and(|table| !table.is_const)
+            {
+                updates.push(Update { r#type: Type::Delete.into(), entity: Some(entity) });
+            }
+        })?;
+        Ok(updates)
     }
 
     /// Everything that was written to the running program, as updates in an order in which references exist.
@@ -178,7 +199,7 @@ impl<D: Device> Server<D> {
         let mut updates = Vec::new();
         for (kind, pattern) in state_patterns() {
             let pattern = Entity { entity: Some(pattern) };
-            self.device.read(now, &pattern, &mut |mut entity| {
+            let read = self.device.read(now, &pattern, &mut |mut entity| {
                 if let Some(Kinds::TableEntry(entry)) = entity.entity.as_mut() {
                     // The new program brings its own constant entries.
                     if entry.is_const || self.is_const_table(entry.table_id) {
@@ -187,7 +208,15 @@ impl<D: Device> Server<D> {
                     entry.time_since_last_hit = None;
                     entry.meter_counter_data = None;
                 }
-                updates.push(Update { r#type: kind.into(), entity: Some(entity) });
+                // An empty value set is what a program begins with.
+                if !matches!(&entity.entity, Some(Kinds::ValueSetEntry(set)) if set.members.is_empty()) {
+                    updates.push(Update { r#type: kind.into(), entity: Some(entity) });
+                }
+            });
+            // What a device does not offer (registers, as on BMv2) it does not hold.
+            read.or_else(|refusal| match refusal.code {
+                Code::Unimplemented => Ok(()),
+                _ => Err(refusal),
             })?;
         }
         self.held_defaults(now, &mut updates)?;
@@ -209,6 +238,8 @@ impl<D: Device> Server<D> {
             let entry = TableEntry {
                 table_id: table.names.id,
                 is_default_action: true,
+                counter_data: table.counter.map(|_| CounterData::default()),
+                meter_config: table.meter.map(|_| MeterConfig::default()),
                 ..TableEntry::default()
             };
             let pattern = Entity { entity: Some(Kinds::TableEntry(entry)) };

@@ -54,6 +54,12 @@ impl<D: Device> Server<D> {
         if outcomes.iter().all(Result::is_ok) {
             return Ok(());
         }
+        if self.profile == Profile::Bmv2 {
+            // PI ends the call with the first error and gives no details.
+            let first = outcomes.into_iter().find_map(Result::err);
+            let first = first.unwrap_or_else(|| Refusal::new(Code::Unknown, "the Read failed"));
+            return Err(Failure::new(first.code, first.message));
+        }
         let updates = outcomes.into_iter().map(error).collect();
         let message = "some patterns of the Read failed; see the details".to_owned();
         Err(Failure { code: Code::Unknown, message, updates })

@@ -10,8 +10,8 @@ use crate::p4runtime::proto::p4::v1::stream_error::Details;
 use crate::p4runtime::proto::p4::v1::stream_message_request::Update as Request;
 use crate::p4runtime::proto::p4::v1::stream_message_response::Update as Response;
 use crate::p4runtime::proto::p4::v1::{
-    DigestListAck, DigestListAckError, PacketOut, PacketOutError, StreamError,
-    StreamMessageRequest, StreamMessageResponse, StreamOtherError,
+    DigestListAck, DigestListAckError, IdleTimeoutNotification, PacketOut, PacketOutError,
+    StreamError, StreamMessageRequest, StreamMessageResponse, StreamOtherError,
 };
 use crate::p4runtime::rpc::Code;
 use crate::time::Time;
@@ -157,23 +157,59 @@ impl<D: Device> Server<D> {
         let mut out = Vec::with_capacity(outbox.len());
         for message in outbox {
             for (stream, scope) in self.roles.primaries() {
-                if sees(scope, &message) {
-                    out.push((stream, Ok(message.clone())));
-                }
+                out.extend(seen(scope, &message).map(|message| (stream, Ok(message))));
             }
         }
         out
     }
 }
 
-/// Whether a message of the device concerns a role.
-fn sees(scope: &Scope, message: &StreamMessageResponse) -> bool {
-    match &message.update {
+/// What a role sees of a message of the device. Entries that have expired together may belong to several roles.
+fn seen(scope: &Scope, message: &StreamMessageResponse) -> Option<StreamMessageResponse> {
+    let whole = match &message.update {
         Some(Response::Packet(_)) => scope.packets(),
         Some(Response::Digest(list)) => scope.holds(list.digest_id),
         Some(Response::IdleTimeoutNotification(notification)) => {
-            notification.table_entry.iter().all(|entry| scope.holds(entry.table_id))
+            let entries = notification.table_entry.iter();
+            let table_entry: Vec<_> =
+                entries.filter(|entry| scope.holds(entry.table_id)).cloned().collect();
+            let idle = IdleTimeoutNotification { table_entry, timestamp: notification.timestamp };
+            return (!idle.table_entry.is_empty()).then_some(StreamMessageResponse {
+                update: Some(Response::IdleTimeoutNotification(idle)),
+            });
         }
         _ => true,
+    };
+    whole.then(|| message.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::p4runtime::proto::p4::v1::TableEntry;
+    use crate::p4runtime::proto::ringpath::v1::RoleConfig;
+    use prost::Message as _;
+
+    #[test]
+    fn each_role_hears_of_its_own_idle_entries_and_of_no_others() {
+        let scope = |ids: &[u32]| {
+            let config = RoleConfig { object_ids: ids.to_vec(), ..RoleConfig::default() };
+            let value = config.encode_to_vec();
+            let type_url = "type.googleapis.com/ringpath.v1.RoleConfig".to_owned();
+            Scope::from_config(Some(&prost_types::Any { type_url, value })).unwrap()
+        };
+        let entry = |table_id| TableEntry { table_id, ..TableEntry::default() };
+        let idle = IdleTimeoutNotification { table_entry: vec![entry(1), entry(2)], timestamp: 5 };
+        let update = Some(Response::IdleTimeoutNotification(idle));
+        let message = StreamMessageResponse { update };
+        let tables = |scope: &Scope| match seen(scope, &message)?.update? {
+            Response::IdleTimeoutNotification(idle) => {
+                Some(idle.table_entry.iter().map(|entry| entry.table_id).collect::<Vec<_>>())
+            }
+            _ => None,
+        };
+        assert_eq!(tables(&Scope::Full), Some(vec![1, 2]));
+        assert_eq!(tables(&scope(&[2])), Some(vec![2]));
+        assert_eq!(tables(&scope(&[3])), None, "a notification without entries must not be sent");
     }
 }

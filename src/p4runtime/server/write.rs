@@ -6,11 +6,8 @@ use super::role::Scope;
 use super::{Profile, Server, UPDATES_MAX};
 use crate::p4runtime::device::{Device, Refusal};
 use crate::p4runtime::p4info::Index;
-use crate::p4runtime::proto::p4::v1::entity::Entity as Kinds;
-use crate::p4runtime::proto::p4::v1::table_action::Type as ActionType;
-use crate::p4runtime::proto::p4::v1::update::Type;
 use crate::p4runtime::proto::p4::v1::write_request::Atomicity;
-use crate::p4runtime::proto::p4::v1::{ActionProfileMember, Entity, Error, Update, WriteRequest};
+use crate::p4runtime::proto::p4::v1::{Error, Update, WriteRequest};
 use crate::p4runtime::rpc::{Code, Failure};
 use crate::time::Time;
 use std::sync::Arc;
@@ -130,7 +127,6 @@ impl Batch<'_> {
                 "the object is not in the role's scope",
             ));
         }
-        self.one_style(now, device, update)?;
         device.write(now, update).map_err(|refusal| match (self.profile, refusal.code) {
             // PI has no code for a full table.
             (Profile::Bmv2, Code::ResourceExhausted) => {
@@ -138,36 +134,6 @@ impl Batch<'_> {
             }
             _ => refusal,
         })
-    }
-}
-
-impl Batch<'_> {
-    /// A selector is programmed by one-shot sets or by members, not by both (section 9.2.3). Checked where it costs
-    /// nothing in the good case: a one-shot set finds no members.
-    fn one_style<D: Device>(&self, now: Time, device: &D, update: &Update) -> Result<(), Refusal> {
-        let Some(Kinds::TableEntry(entry)) = update.entity.as_ref().and_then(|e| e.entity.as_ref())
-        else {
-            return Ok(());
-        };
-        let set = entry.action.as_ref().and_then(|action| action.r#type.as_ref());
-        let table = self.index.table_by_id(entry.table_id);
-        let profile = table.and_then(|table| table.profile);
-        let (Some(ActionType::ActionProfileActionSet(_)), Some(profile)) = (set, profile) else {
-            return Ok(());
-        };
-        if update.r#type() == Type::Delete {
-            return Ok(());
-        }
-        let member = ActionProfileMember { action_profile_id: profile, ..Default::default() };
-        let pattern = Entity { entity: Some(Kinds::ActionProfileMember(member)) };
-        let mut members = 0;
-        device.read(now, &pattern, &mut |_| members += 1)?;
-        if members > 0 {
-            let text =
-                format!("the selector has {members} members, so one-shot sets cannot be used");
-            return Err(Refusal::new(Code::InvalidArgument, text));
-        }
-        Ok(())
     }
 }
 

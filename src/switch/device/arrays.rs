@@ -1,6 +1,7 @@
 //! Counter, meter and register arrays, and value sets. In: entries with an index, or without one (all cells). Out: the
 //! same, read back. Must not know packets.
 
+use super::direct::count_of;
 use super::{Control, Done, refuse, unknown_id};
 use crate::p4runtime::device::Refusal;
 use crate::p4runtime::proto::p4::config::v1::p4_bitstring_like_type_spec::TypeSpec as BitType;
@@ -18,6 +19,7 @@ use crate::switch::lookup::{PackedKey, Words, prefix_mask, words_of};
 use crate::switch::memory::ValueSet;
 use crate::switch::meter::{Meter, Rates};
 use crate::switch::stats::Count;
+use num_bigint::BigUint;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -33,6 +35,7 @@ pub(crate) fn rates(config: &MeterConfig) -> Rates {
         cburst: config.cburst.unsigned_abs(),
         pir: config.pir.unsigned_abs(),
         pburst: config.pburst.unsigned_abs(),
+        eburst: config.eburst.unsigned_abs(),
     }
 }
 
@@ -42,7 +45,7 @@ pub(crate) fn meter_config(rates: &Rates) -> MeterConfig {
         cburst: rates.cburst as i64,
         pir: rates.pir as i64,
         pburst: rates.pburst as i64,
-        eburst: 0,
+        eburst: rates.eburst as i64,
     }
 }
 
@@ -90,8 +93,10 @@ impl Control {
         let no = *no.ok_or_else(|| unknown_id("counter", entry.counter_id))?;
         let array = &mut self.memory.counters[no.index()];
         let range = cells("counter", array.len(), entry.index.as_ref())?;
-        let count = entry.data.as_ref().map_or(Count::default(), super::entries::count_of);
-        array[range].fill(count);
+        // Without data the value stays (section 9.3.2).
+        if let Some(data) = &entry.data {
+            array[range].fill(count_of(data));
+        }
         Ok(())
     }
 
@@ -115,7 +120,12 @@ impl Control {
         let array = &mut self.memory.meters[no.index()];
         let range = cells("meter", array.len(), entry.index.as_ref())?;
         let config = entry.config.as_ref().map(rates);
-        array[range].iter_mut().for_each(|meter| meter.configure(config));
+        for meter in &mut array[range] {
+            meter.configure(config);
+            if entry.counter_data.is_some() {
+                meter.clear_counts();
+            }
+        }
         Ok(())
     }
 
@@ -214,24 +224,25 @@ impl Control {
         let (name, width) = (declared.name.clone(), declared.width);
         let mut set = ValueSet::default();
         for member in &entry.members {
-            set.members.push(self.set_member(id, &name, width, &member.r#match)?);
+            set.members.extend(self.set_member(id, &name, width, &member.r#match)?);
         }
         self.memory.value_sets[no.index()] = set;
         self.value_sets.insert(id, entry.clone());
         Ok(())
     }
 
-    /// The fields of a member side by side, the first one on top, as the parser joins its key.
+    /// The fields of a member side by side, the first one on top, as the parser joins its key: one key under a mask, or
+    /// one for each prefix that ranges are made of.
     fn set_member(
         &self,
         id: u32,
         name: &str,
         width: u32,
         matches: &[FieldMatch],
-    ) -> Result<PackedKey, Refusal> {
+    ) -> Result<Vec<PackedKey>, Refusal> {
         let limbs = width.div_ceil(64).max(1) as usize;
         let zero: Words = smallvec::SmallVec::from_elem(0, limbs);
-        let mut key = PackedKey { value: zero.clone(), mask: zero, ..PackedKey::default() };
+        let mut keys = vec![PackedKey { value: zero.clone(), mask: zero, ..PackedKey::default() }];
         let fields =
             self.index.value_set_by_id(id).map(|set| set.fields.clone()).unwrap_or_default();
         let mut below: u32 = fields.iter().map(|field| field.width).sum();
@@ -239,29 +250,20 @@ impl Control {
             below -= field.width;
             let found = matches.iter().find(|m| m.field_id == field.id);
             let Some(kind) = found.and_then(|m| m.field_match_type.as_ref()) else { continue };
-            let ones = || Some(prefix_mask(field.width, field.width));
-            let (value, mask) = match kind {
-                FieldMatchType::Exact(exact) => (&exact.value, ones()),
-                FieldMatchType::Optional(optional) => (&optional.value, ones()),
-                FieldMatchType::Ternary(t) => (&t.value, words_of(&t.mask, field.width)),
-                FieldMatchType::Lpm(lpm) => {
-                    (&lpm.value, Some(prefix_mask(field.width, lpm.prefix_len.unsigned_abs())))
-                }
-                FieldMatchType::Range(_) | FieldMatchType::Other(_) => {
-                    let text =
-                        format!("'{name}': value sets match by mask; write the range as masks");
-                    return refuse(Code::Unimplemented, text);
-                }
-            };
-            let (Some(value), Some(mask)) = (words_of(value, field.width), mask) else {
+            let Some(masks) = under_masks(kind, field.width) else {
                 let text = format!("'{name}': a value needs more than {} bits", field.width);
                 return refuse(Code::OutOfRange, text);
             };
-            let value: Words = value.iter().zip(&mask).map(|(v, m)| v & m).collect();
-            or_shifted(&mut key.value, &value, below);
-            or_shifted(&mut key.mask, &mask, below);
+            if keys.len() * masks.len() > MAX_SET_KEYS {
+                let text = format!(
+                    "'{name}': the ranges of one member need more than {MAX_SET_KEYS} masks"
+                );
+                return self.full(text);
+            }
+            keys =
+                keys.iter().flat_map(|key| masks.iter().map(|m| joined(key, m, below))).collect();
         }
-        Ok(key)
+        Ok(keys)
     }
 
     pub(crate) fn read_value_sets(&self, asked: &ValueSetEntry, emit: Emit<'_>) -> Done {
@@ -272,6 +274,53 @@ impl Control {
         }
         Ok(())
     }
+}
+
+/// Keys that one member of a value set may become; a range of w bits makes at most 2w - 2.
+const MAX_SET_KEYS: usize = 4096;
+
+/// A match as (value, mask) pairs of which one must fit; `None` if a value is too wide.
+fn under_masks(kind: &FieldMatchType, width: u32) -> Option<Vec<(Words, Words)>> {
+    let one = |value: &[u8], mask: Option<Words>| {
+        let (value, mask) = (words_of(value, width)?, mask?);
+        Some(vec![(value.iter().zip(&mask).map(|(v, m)| v & m).collect(), mask)])
+    };
+    match kind {
+        FieldMatchType::Exact(exact) => one(&exact.value, Some(prefix_mask(width, width))),
+        FieldMatchType::Optional(optional) => one(&optional.value, Some(prefix_mask(width, width))),
+        FieldMatchType::Ternary(ternary) => one(&ternary.value, words_of(&ternary.mask, width)),
+        FieldMatchType::Lpm(lpm) => {
+            one(&lpm.value, Some(prefix_mask(width, lpm.prefix_len.unsigned_abs())))
+        }
+        FieldMatchType::Range(range) => prefixes(&range.low, &range.high, width)
+            .into_iter()
+            .map(|(value, length)| Some((words_of(&value, width)?, prefix_mask(width, length))))
+            .collect(),
+        FieldMatchType::Other(_) => None,
+    }
+}
+
+/// The fewest prefixes (value, length) that make up a range, both ends included.
+fn prefixes(low: &[u8], high: &[u8], width: u32) -> Vec<(Vec<u8>, u32)> {
+    let (mut low, high) = (BigUint::from_bytes_be(low), BigUint::from_bytes_be(high));
+    let mut list = Vec::new();
+    while low <= high {
+        // As large as `low` is aligned, and not beyond `high`.
+        let aligned = low.trailing_zeros().unwrap_or(u64::from(width)).min(u64::from(width));
+        let room = (&high - &low + 1_u8).bits() - 1;
+        let free = aligned.min(room);
+        list.push((low.to_bytes_be(), width - free as u32));
+        low += BigUint::from(1_u8) << free;
+    }
+    list
+}
+
+/// A key with one more field in it.
+fn joined(key: &PackedKey, (value, mask): &(Words, Words), below: u32) -> PackedKey {
+    let mut key = key.clone();
+    or_shifted(&mut key.value, value, below);
+    or_shifted(&mut key.mask, mask, below);
+    key
 }
 
 /// `target |= value << shift`, both least significant word first.
@@ -357,6 +406,28 @@ mod tests {
         }
         assert_eq!(words_from(&[0x80], 7, true), None);
         assert_eq!(bytes_from(&[0x80], 8, false), [0x80]);
+    }
+
+    #[test]
+    fn a_range_becomes_prefixes_that_cover_exactly_its_values() {
+        for (low, high) in
+            [(0_u8, 254_u8), (1, 254), (5, 5), (7, 8), (0, 127), (128, 255), (3, 200)]
+        {
+            let list = prefixes(&[low], &[high], 8);
+            for value in 0..=255_u8 {
+                let fits = |(start, length): &(Vec<u8>, u32)| {
+                    let free = 8 - length;
+                    u32::from(start.last().copied().unwrap_or(0)) >> free
+                        == u32::from(value) >> free
+                };
+                assert_eq!(
+                    list.iter().filter(|p| fits(p)).count(),
+                    usize::from((low..=high).contains(&value)),
+                    "{low}..={high}: {value}"
+                );
+            }
+            assert!(list.len() <= 14, "{low}..={high}: {}", list.len());
+        }
     }
 
     #[test]

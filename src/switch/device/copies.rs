@@ -15,12 +15,27 @@ use crate::p4runtime::proto::p4::v1::{
 use crate::p4runtime::rpc::Code;
 use crate::p4runtime::value;
 use crate::switch::replication::{MAX_GROUPS, MAX_REPLICAS, Replica, Session};
+use crate::switch::traffic::{MAX_PORTS, MAX_QUEUES};
 
 type Emit<'a> = &'a mut dyn FnMut(Kinds);
 
-/// A port number in bytes; `None` if empty or beyond 16 bits.
+/// A port number in bytes; `None` if empty or beyond the ports that the switch has.
 pub(crate) fn port_no(bytes: &[u8]) -> Option<PortNo> {
-    value::decode(bytes).and_then(|port| u16::try_from(port).ok()).map(PortNo)
+    let port = value::decode(bytes).filter(|_| !bytes.is_empty())?;
+    u16::try_from(port).ok().filter(|port| usize::from(*port) < MAX_PORTS).map(PortNo)
+}
+
+/// The port that a member watches, none for an empty string (section 9.2.2).
+pub(crate) fn watched(what: &str, bytes: &[u8]) -> Result<Option<PortNo>, Refusal> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let Some(port) = port_no(bytes) else {
+        let text =
+            format!("'{what}': the watch port does not exist; ports are 0 to {}", MAX_PORTS - 1);
+        return refuse(Code::InvalidArgument, text);
+    };
+    Ok(Some(port))
 }
 
 impl Control {
@@ -30,13 +45,16 @@ impl Control {
             return self.full(format!("{what}: more than {MAX_REPLICAS} replicas"));
         }
         let bad_port = || {
-            let text = format!("{what}: a replica's port is missing or beyond 16 bits");
+            let text = format!(
+                "{what}: a replica's port is missing or does not exist; ports are 0 to {}",
+                MAX_PORTS - 1
+            );
             Refusal::new(Code::InvalidArgument, text)
         };
         let instance = |wanted: u32| {
             u16::try_from(wanted).map_err(|_| {
                 let text = format!("{what}: instance {wanted} is beyond 16 bits");
-                Refusal::new(Code::OutOfRange, text)
+                Refusal::new(Code::InvalidArgument, text)
             })
         };
         let mut replicas = Vec::with_capacity(wire.len());
@@ -103,10 +121,17 @@ impl Control {
             let text = "Class of service for clone session is not supported";
             return refuse(Code::Unimplemented, text);
         }
-        let Ok(queue) = u8::try_from(session.class_of_service) else {
-            let text =
-                format!("{what}: class of service {} names no queue", session.class_of_service);
-            return refuse(Code::OutOfRange, text);
+        if self.mimic_bmv2 && session.packet_length_bytes != 0 {
+            return refuse(Code::Unknown, "Truncation of clones is not supported");
+        }
+        let queue = u8::try_from(session.class_of_service).ok().filter(|queue| *queue < MAX_QUEUES);
+        let Some(queue) = queue else {
+            let text = format!(
+                "{what}: class of service {} names no queue; queues are 0 to {}",
+                session.class_of_service,
+                MAX_QUEUES - 1
+            );
+            return refuse(Code::InvalidArgument, text);
         };
         let replicas = self.replicas(&what, &session.replicas)?;
         let truncate = u32::try_from(session.packet_length_bytes).ok().filter(|bytes| *bytes > 0);

@@ -1,7 +1,8 @@
-//! Table entries and their direct resources. In: `TableEntry`, `DirectCounterEntry`, `DirectMeterEntry`. Out: the same,
-//! in canonical form, read back from what packets use; nothing is stored twice. Must not know packets.
+//! Table entries with their direct resources. In: `TableEntry`. Out: the same, in canonical form, read back from what
+//! packets use; nothing is stored twice. Must not know packets.
 
 use super::arrays::{counter_data, meter_config, meter_counter_data, rates};
+use super::direct::count_of;
 use super::names::{FieldNames, TableNames};
 use super::{Control, Done, refuse, unknown_id};
 use crate::p4runtime::device::Refusal;
@@ -12,17 +13,18 @@ use crate::p4runtime::proto::p4::v1::field_match::{self, FieldMatchType};
 use crate::p4runtime::proto::p4::v1::table_action::Type as ActionType;
 use crate::p4runtime::proto::p4::v1::update::Type;
 use crate::p4runtime::proto::p4::v1::{
-    Action, ActionProfileAction, ActionProfileActionSet, CounterData, DirectCounterEntry,
-    DirectMeterEntry, FieldMatch, TableAction, TableEntry, action, table_entry,
+    Action, ActionProfileAction, ActionProfileActionSet, FieldMatch, TableAction, TableEntry,
+    action, table_entry,
 };
 use crate::p4runtime::rpc::Code;
 use crate::p4runtime::value;
 use crate::switch::lookup::{EntryId, FieldMatch as Matched, PackedKey, words_of};
+use crate::switch::meter::Meter;
 use crate::switch::phv::big_endian;
 use crate::switch::profile::{Bound, Choice, Choices};
 use crate::switch::program::ActionNo;
 use crate::switch::stats::Count;
-use crate::switch::table::{Entry, Run, Table};
+use crate::switch::table::{Entry, Note, OneShot, Run, Table};
 use std::collections::BTreeMap;
 
 type Emit<'a> = &'a mut dyn FnMut(Kinds);
@@ -38,7 +40,7 @@ fn bad_value(what: &str, bytes: &[u8], width: u32) -> Refusal {
 }
 
 impl Control {
-    fn table(&self, id: u32) -> Result<&TableNames, Refusal> {
+    pub(crate) fn table(&self, id: u32) -> Result<&TableNames, Refusal> {
         self.names.tables.get(&id).ok_or_else(|| unknown_id("table", id))
     }
 
@@ -89,7 +91,11 @@ impl Control {
         Action { action_id: id, params: names.params.iter().map(param).collect() }
     }
 
-    fn pack(&self, names: &TableNames, given: &[FieldMatch]) -> Result<PackedKey, Refusal> {
+    pub(crate) fn pack(
+        &self,
+        names: &TableNames,
+        given: &[FieldMatch],
+    ) -> Result<PackedKey, Refusal> {
         let layout = self.state(names).layout();
         let mut matches = vec![Matched::Any; layout.len()];
         for field_match in given {
@@ -121,7 +127,7 @@ impl Control {
         })
     }
 
-    fn unpack(&self, names: &TableNames, key: &PackedKey) -> Vec<FieldMatch> {
+    pub(crate) fn unpack(&self, names: &TableNames, key: &PackedKey) -> Vec<FieldMatch> {
         let layout = self.state(names).layout();
         let field = |field: &FieldNames| {
             let value = bytes_of(&layout.get(&key.value, field.at), field.width);
@@ -177,11 +183,21 @@ impl Control {
         }
     }
 
-    #[allow(deprecated, reason = "old controllers name ports by number")]
     fn one_shot(&self, names: &TableNames, set: &ActionProfileActionSet) -> Result<Run, Refusal> {
+        let profile = names.profile.and_then(|no| self.memory.profiles.get(no.index()));
+        if profile.is_some_and(|p| !p.members.is_empty() || !p.groups.is_empty()) {
+            let text = format!(
+                "'{}': its selector has members or groups, so one-shot sets cannot be used",
+                names.name
+            );
+            return refuse(Code::InvalidArgument, text);
+        }
         if set.group_action.is_some() {
             let text = format!("'{}': v1model's selectors have no group action", names.name);
             return refuse(Code::Unimplemented, text);
+        }
+        if self.mimic_bmv2 && set.action_profile_actions.is_empty() {
+            return refuse(Code::Unimplemented, "No support for empty one-shot sets yet");
         }
         let mut choices = Vec::new();
         for choice in &set.action_profile_actions {
@@ -189,23 +205,20 @@ impl Control {
                 let text = format!("'{}': an action of the set is empty", names.name);
                 return refuse(Code::InvalidArgument, text);
             };
-            let (watch, watch_bytes) = match &choice.watch_kind {
-                Some(WatchKind::WatchPort(port)) => (super::copies::port_no(port), port.clone()),
-                Some(WatchKind::Watch(port)) => {
-                    let bytes = value::encode(u128::from(port.unsigned_abs()));
-                    (super::copies::port_no(&bytes), bytes)
-                }
-                None => (None, Vec::new()),
+            let watch_bytes = match &choice.watch_kind {
+                Some(WatchKind::WatchPort(port)) => port.clone(),
+                _ => Vec::new(),
             };
             choices.push(Choice {
                 what: self.bind(&names.name, &names.actions, action)?,
                 weight: choice.weight.unsigned_abs(),
-                watch,
+                watch: super::copies::watched(&names.name, &watch_bytes)?,
                 watch_bytes,
             });
         }
+        let written = (set.action_selection_mode, set.size_semantics);
         match Choices::new(choices, &|port| self.memory.is_up(port)) {
-            Some(choices) => Ok(Run::OneShot(choices)),
+            Some(choices) => Ok(Run::OneShot(OneShot { choices, written })),
             None => self.full(format!("'{}': the set's weights are too large", names.name)),
         }
     }
@@ -215,7 +228,7 @@ impl Control {
             Run::Action(bound) => ActionType::Action(self.unbind(bound)),
             Run::Member(id) => ActionType::ActionProfileMemberId(*id),
             Run::Group(id) => ActionType::ActionProfileGroupId(*id),
-            Run::OneShot(choices) => {
+            Run::OneShot(set) => {
                 let action = |choice: &Choice<Bound>| ActionProfileAction {
                     action: Some(self.unbind(&choice.what)),
                     weight: choice.weight as i32,
@@ -223,7 +236,9 @@ impl Control {
                         .then(|| WatchKind::WatchPort(choice.watch_bytes.clone())),
                 };
                 ActionType::ActionProfileActionSet(ActionProfileActionSet {
-                    action_profile_actions: choices.all().iter().map(action).collect(),
+                    action_profile_actions: set.choices.all().iter().map(action).collect(),
+                    action_selection_mode: set.written.0,
+                    size_semantics: set.written.1,
                     ..ActionProfileActionSet::default()
                 })
             }
@@ -231,12 +246,15 @@ impl Control {
         TableAction { r#type: Some(kind) }
     }
 
-    /// Members and groups know how many entries name them.
+    /// Members and groups know how many entries name them, a profile how many have a set of their own.
     fn count_users(&mut self, names: &TableNames, run: &Run, delta: i32) {
         let profile = names.profile.and_then(|no| self.memory.profiles.get_mut(no.index()));
         match (run, profile) {
             (Run::Member(id), Some(profile)) => profile.use_member(*id, delta),
             (Run::Group(id), Some(profile)) => profile.use_group(*id, delta),
+            (Run::OneShot(_), Some(profile)) => {
+                profile.one_shots = profile.one_shots.saturating_add_signed(delta);
+            }
             _ => {}
         }
     }
@@ -248,7 +266,8 @@ impl Control {
         if entry.is_default_action {
             return self.write_default(names, kind, entry);
         }
-        if names.constant {
+        let resources = names.counter.or(names.meter).is_some();
+        if names.constant && !(kind == Type::Modify && entry.action.is_none() && resources) {
             let text = format!("the entries of '{}' are given by the program", names.name);
             return refuse(Code::PermissionDenied, text);
         }
@@ -269,6 +288,10 @@ impl Control {
                 }
                 Ok(())
             }
+            (_, Some(id)) if names.constant => {
+                self.modify_resources(names, id, entry);
+                Ok(())
+            }
             (_, Some(id)) => self.modify(now_us, names, id, entry),
         }
     }
@@ -280,7 +303,10 @@ impl Control {
         key: PackedKey,
         entry: &TableEntry,
     ) -> Done {
-        let size = names.size.min(crate::switch::table::MAX_ENTRIES as usize);
+        // BMv2 goes by the device config alone.
+        let declared = self.memory.program().tables[names.no.index()].max_size.max(1) as usize;
+        let size = if self.mimic_bmv2 { declared } else { names.size };
+        let size = size.min(crate::switch::table::MAX_ENTRIES as usize);
         if self.state(names).len() >= size {
             return self.full(format!("'{}' is full with {size} entries", names.name));
         }
@@ -295,31 +321,31 @@ impl Control {
         new.count = entry.counter_data.as_ref().map_or(Count::default(), count_of);
         new.idle_timeout_ns = entry.idle_timeout_ns;
         new.last_hit_us = now_us;
-        new.metadata = entry.metadata.clone();
+        new.note = note_of(entry);
         self.memory.tables[names.no.index()].insert(new);
         Ok(())
     }
 
     fn modify(&mut self, now_us: u64, names: &TableNames, id: EntryId, entry: &TableEntry) -> Done {
         let run = entry.action.as_ref().map(|action| self.run(names, action)).transpose()?;
+        self.modify_resources(names, id, entry);
         let Some(old) = self.memory.tables[names.no.index()].get_mut(id) else { return Ok(()) };
-        let new_rates = entry.meter_config.as_ref().map(rates);
-        if old.meter.rates() != new_rates || entry.meter_counter_data.is_some() {
-            old.meter.configure(new_rates);
-        }
-        if let Some(data) = &entry.counter_data {
-            old.count = count_of(data);
-        }
         old.idle_timeout_ns = entry.idle_timeout_ns;
         old.last_hit_us = now_us;
         old.notified_us = None;
-        old.metadata = entry.metadata.clone();
+        old.note = note_of(entry);
         if let Some(run) = run {
             let before = std::mem::replace(&mut old.run, run.clone());
             self.count_users(names, &run, 1);
             self.count_users(names, &before, -1);
         }
         Ok(())
+    }
+
+    /// Direct counter and meter of an entry as a MODIFY wants them (section 9.1.7).
+    fn modify_resources(&mut self, names: &TableNames, id: EntryId, entry: &TableEntry) {
+        let Some(old) = self.memory.tables[names.no.index()].get_mut(id) else { return };
+        set_resources(&mut old.count, &mut old.meter, entry);
     }
 
     fn write_default(&mut self, names: &TableNames, kind: Type, entry: &TableEntry) -> Done {
@@ -336,12 +362,16 @@ impl Control {
             Some(action) => Some(self.run(names, action)?),
             None => self.memory.program_default(names.no),
         };
-        let metadata = if entry.action.is_some() { entry.metadata.clone() } else { Vec::new() };
+        let reset = entry.action.is_none();
         if let Some(run) = &run {
             self.count_users(names, run, 1);
         }
         let default = &mut self.memory.tables[names.no.index()].default;
-        default.metadata = metadata;
+        default.note = if reset { Note::default() } else { note_of(entry) };
+        match reset {
+            true => (default.count, default.meter) = (Count::default(), Meter::default()),
+            false => set_resources(&mut default.count, &mut default.meter, entry),
+        }
         let before = std::mem::replace(&mut default.run, run);
         if let Some(before) = before {
             self.count_users(names, &before, -1);
@@ -349,7 +379,30 @@ impl Control {
         Ok(())
     }
 
-    /// An entry as read; direct resources only where `asked` has them set.
+    /// What an entry and the default entry have in common; direct resources only where `asked` has them set.
+    #[allow(deprecated, reason = "older clients keep their cookie in controller_metadata")]
+    fn common(
+        &self,
+        names: &TableNames,
+        (note, count, meter): (&Note, &Count, &Meter),
+        asked: &TableEntry,
+    ) -> TableEntry {
+        let counted = asked.counter_data.is_some() && names.counter.is_some();
+        let metered = names.meter.is_some();
+        TableEntry {
+            table_id: names.id,
+            meter_config: (metered && asked.meter_config.is_some())
+                .then(|| meter.rates().map(|rates| meter_config(&rates)))
+                .flatten(),
+            counter_data: counted.then(|| counter_data(count)),
+            meter_counter_data: (metered && asked.meter_counter_data.is_some())
+                .then(|| meter_counter_data(meter)),
+            metadata: note.metadata.clone(),
+            controller_metadata: note.cookie,
+            ..TableEntry::default()
+        }
+    }
+
     fn entry_of(
         &self,
         now_us: u64,
@@ -357,28 +410,18 @@ impl Control {
         entry: &Entry,
         asked: &TableEntry,
     ) -> TableEntry {
-        let counted = asked.counter_data.is_some() && names.counter.is_some();
-        let metered = names.meter.is_some();
         let age = || table_entry::IdleTimeout {
             elapsed_ns: i64::try_from(now_us.saturating_sub(entry.last_hit_us) * 1000)
                 .unwrap_or(i64::MAX),
         };
         TableEntry {
-            table_id: names.id,
             r#match: self.unpack(names, &entry.key),
             action: Some(self.action_of(&entry.run)),
             priority: entry.priority,
-            meter_config: (metered && asked.meter_config.is_some())
-                .then(|| entry.meter.rates().map(|rates| meter_config(&rates)))
-                .flatten(),
-            counter_data: counted.then(|| counter_data(&entry.count)),
-            meter_counter_data: (metered && asked.meter_counter_data.is_some())
-                .then(|| meter_counter_data(&entry.meter)),
             idle_timeout_ns: entry.idle_timeout_ns,
             time_since_last_hit: asked.time_since_last_hit.is_some().then(age),
-            metadata: entry.metadata.clone(),
             is_const: entry.constant && names.constant,
-            ..TableEntry::default()
+            ..self.common(names, (&entry.note, &entry.count, &entry.meter), asked)
         }
     }
 
@@ -400,33 +443,37 @@ impl Control {
         emit: Emit<'_>,
     ) -> Done {
         let table = self.state(names);
-        if asked.is_default_action {
-            if let Some(run) = &table.default.run {
-                emit(Kinds::TableEntry(TableEntry {
-                    table_id: names.id,
-                    action: Some(self.action_of(run)),
-                    is_default_action: true,
-                    metadata: table.default.metadata.clone(),
-                    ..TableEntry::default()
-                }));
-            }
-            return Ok(());
-        }
         let wanted_action = match asked.action.as_ref().and_then(|action| action.r#type.as_ref()) {
             Some(ActionType::Action(action)) => Some(action.action_id),
             _ => None,
         };
-        let key =
-            if asked.r#match.is_empty() { None } else { Some(self.pack(names, &asked.r#match)?) };
-        let fits = |entry: &Entry| {
-            let action = match &entry.run {
+        let noted = note_of(asked);
+        let fits_filters = |run: &Run, note: &Note| {
+            let action = match run {
                 Run::Action(bound) => self.names.action_ids.get(&bound.action).copied(),
                 _ => None,
             };
+            (wanted_action.is_none() || wanted_action == action)
+                && (noted.metadata.is_empty() || noted.metadata == note.metadata)
+                && (noted.cookie == 0 || noted.cookie == note.cookie)
+        };
+        if asked.is_default_action {
+            let default = &table.default;
+            if let Some(run) = default.run.as_ref().filter(|run| fits_filters(run, &default.note)) {
+                emit(Kinds::TableEntry(TableEntry {
+                    action: Some(self.action_of(run)),
+                    is_default_action: true,
+                    ..self.common(names, (&default.note, &default.count, &default.meter), asked)
+                }));
+            }
+            return Ok(());
+        }
+        let key =
+            if asked.r#match.is_empty() { None } else { Some(self.pack(names, &asked.r#match)?) };
+        let fits = |entry: &Entry| {
             key.as_ref().is_none_or(|key| *key == entry.key)
                 && (asked.priority == 0 || asked.priority == entry.priority)
-                && (asked.metadata.is_empty() || asked.metadata == entry.metadata)
-                && (wanted_action.is_none() || wanted_action == action)
+                && fits_filters(&entry.run, &entry.note)
         };
         // A full key and priority name one entry: no need to look at all.
         let one = key.as_ref().filter(|_| asked.priority != 0 || !table.by_priority());
@@ -443,104 +490,37 @@ impl Control {
         Ok(())
     }
 
-    /// The key, priority and timeouts of an entry, for idle notifications.
+    /// The key, priority, timeout and notes of an entry, for idle notifications.
+    #[allow(deprecated, reason = "older clients keep their cookie in controller_metadata")]
     pub(crate) fn named(&self, names: &TableNames, entry: &Entry) -> TableEntry {
         TableEntry {
             table_id: names.id,
             r#match: self.unpack(names, &entry.key),
             priority: entry.priority,
             idle_timeout_ns: entry.idle_timeout_ns,
-            metadata: entry.metadata.clone(),
+            metadata: entry.note.metadata.clone(),
+            controller_metadata: entry.note.cookie,
             ..TableEntry::default()
         }
     }
-
-    fn direct(&mut self, entry: Option<&TableEntry>) -> Result<&mut Entry, Refusal> {
-        let Some(entry) = entry else {
-            return refuse(Code::InvalidArgument, "a direct resource is named by a table entry");
-        };
-        let names = std::sync::Arc::clone(&self.names);
-        let names = names.tables.get(&entry.table_id);
-        let names = names.ok_or_else(|| unknown_id("table", entry.table_id))?;
-        let key = self.pack(names, &entry.r#match)?;
-        let found = self.state(names).same(&key, entry.priority);
-        let state = &mut self.memory.tables[names.no.index()];
-        let missing =
-            || Refusal::new(Code::NotFound, format!("'{}' has no entry with this key", names.name));
-        found.and_then(|id| state.get_mut(id)).ok_or_else(missing)
-    }
-
-    pub(crate) fn write_direct_counter(&mut self, direct: &DirectCounterEntry) -> Done {
-        let entry = self.direct(direct.table_entry.as_ref())?;
-        entry.count = direct.data.as_ref().map_or(Count::default(), count_of);
-        Ok(())
-    }
-
-    pub(crate) fn write_direct_meter(&mut self, direct: &DirectMeterEntry) -> Done {
-        let entry = self.direct(direct.table_entry.as_ref())?;
-        entry.meter.configure(direct.config.as_ref().map(rates));
-        Ok(())
-    }
-
-    /// Visits the entries that a direct resource's pattern names, with the entry as its key alone.
-    fn each_direct(
-        &self,
-        asked: Option<&TableEntry>,
-        wanted: impl Fn(&TableNames) -> bool,
-        visit: &mut dyn FnMut(TableEntry, &Entry),
-    ) -> Done {
-        let all = TableEntry::default();
-        let asked = asked.unwrap_or(&all);
-        let tables: Vec<&TableNames> = match asked.table_id {
-            0 => self.names.tables.values().filter(|names| wanted(names)).collect(),
-            id => vec![self.table(id)?],
-        };
-        for names in tables {
-            let key = if asked.r#match.is_empty() {
-                None
-            } else {
-                Some(self.pack(names, &asked.r#match)?)
-            };
-            for (_, entry) in self.state(names).iter() {
-                let fits = key.as_ref().is_none_or(|key| *key == entry.key)
-                    && (asked.priority == 0 || asked.priority == entry.priority);
-                if fits {
-                    let named = TableEntry {
-                        table_id: names.id,
-                        r#match: self.unpack(names, &entry.key),
-                        priority: entry.priority,
-                        ..TableEntry::default()
-                    };
-                    visit(named, entry);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn read_direct_counters(&self, asked: &DirectCounterEntry, emit: Emit<'_>) -> Done {
-        let wanted = |names: &TableNames| names.counter.is_some();
-        self.each_direct(asked.table_entry.as_ref(), wanted, &mut |named, entry| {
-            emit(Kinds::DirectCounterEntry(DirectCounterEntry {
-                table_entry: Some(named),
-                data: Some(counter_data(&entry.count)),
-            }));
-        })
-    }
-
-    pub(crate) fn read_direct_meters(&self, asked: &DirectMeterEntry, emit: Emit<'_>) -> Done {
-        let wanted = |names: &TableNames| names.meter.is_some();
-        self.each_direct(asked.table_entry.as_ref(), wanted, &mut |named, entry| {
-            let counted = asked.counter_data.is_some();
-            emit(Kinds::DirectMeterEntry(DirectMeterEntry {
-                table_entry: Some(named),
-                config: entry.meter.rates().map(|rates| meter_config(&rates)),
-                counter_data: counted.then(|| meter_counter_data(&entry.meter)),
-            }));
-        })
-    }
 }
 
-pub(crate) fn count_of(data: &CounterData) -> Count {
-    Count { packets: data.packet_count as u64, bytes: data.byte_count as u64 }
+#[allow(deprecated, reason = "older clients keep their cookie in controller_metadata")]
+fn note_of(entry: &TableEntry) -> Note {
+    Note { metadata: entry.metadata.clone(), cookie: entry.controller_metadata }
+}
+
+/// Direct resources as a MODIFY wants them (section 9.1.7): no rates are the default rates, no count leaves the count.
+/// Rates that are the same as before leave the meter's buckets alone.
+fn set_resources(count: &mut Count, meter: &mut Meter, entry: &TableEntry) {
+    let new_rates = entry.meter_config.as_ref().map(rates);
+    if meter.rates() != new_rates {
+        meter.configure(new_rates);
+    }
+    if entry.meter_counter_data.is_some() {
+        meter.clear_counts();
+    }
+    if let Some(data) = &entry.counter_data {
+        *count = count_of(data);
+    }
 }

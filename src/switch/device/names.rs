@@ -220,7 +220,7 @@ impl Names {
             counter: table.counter,
             meter: table.meter,
             profile,
-            size: declared.max_size.max(1) as usize,
+            size: size_of(table, declared),
             constant: table.is_const,
         })
     }
@@ -259,6 +259,17 @@ impl Names {
     pub fn table_of(&self, no: TableNo) -> Option<&TableNames> {
         self.tables.values().find(|table| table.no == no)
     }
+}
+
+/// P4Info's size is what controllers count on. The compiler declares a table with initial entries as large as they are
+/// many; a constant table needs no more.
+fn size_of(
+    table: &crate::p4runtime::p4info::Table,
+    declared: &crate::switch::program::Table,
+) -> usize {
+    let declared = declared.max_size.max(1) as usize;
+    let promised = usize::try_from(table.size).unwrap_or(0);
+    if table.is_const { declared } else { declared.max(promised) }
 }
 
 fn header(info: &P4Info, name: &str) -> Vec<HeaderField> {

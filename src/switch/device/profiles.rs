@@ -1,7 +1,6 @@
 //! Members and groups of action profiles. In: `ActionProfileMember`, `ActionProfileGroup`. Out: the same, read back.
 //! Must not know tables beyond how many entries name a member or group.
 
-use super::entries::bytes_of;
 use super::names::ProfileNames;
 use super::{Control, Done, refuse, unknown_id};
 use crate::p4runtime::device::Refusal;
@@ -10,7 +9,9 @@ use crate::p4runtime::proto::p4::v1::entity::Entity as Kinds;
 use crate::p4runtime::proto::p4::v1::update::Type;
 use crate::p4runtime::proto::p4::v1::{ActionProfileGroup, ActionProfileMember};
 use crate::p4runtime::rpc::Code;
-use crate::switch::profile::{Choice, Choices, Group, MAX_PROFILE_GROUPS, Member, Profile};
+use crate::switch::profile::{
+    Choice, Choices, Group, MAX_GROUP_WEIGHT, MAX_PROFILE_GROUPS, Member, Profile,
+};
 use std::sync::Arc;
 
 type Emit<'a> = &'a mut dyn FnMut(Kinds);
@@ -37,7 +38,7 @@ impl Control {
                     "member {} of '{}' is named by {users} groups or entries; change them first",
                     member.member_id, names.name
                 );
-                return refuse(Code::FailedPrecondition, text);
+                return refuse(self.in_use(), text);
             }
             self.profile_mut(names).members.remove(&member.member_id);
             return Ok(());
@@ -46,6 +47,7 @@ impl Control {
             return refuse(Code::InvalidArgument, format!("'{}': no action", names.name));
         };
         let bound = self.bind(&names.name, &names.actions, action)?;
+        self.no_one_shots(names)?;
         if kind == Type::Insert {
             let members = self.profile(names).members.len();
             if names.size > 0 && members >= names.size {
@@ -69,28 +71,24 @@ impl Control {
         if kind == Type::Delete {
             if users > 0 {
                 let text = format!("{what} is named by {users} entries; change them first");
-                return refuse(Code::FailedPrecondition, text);
+                return refuse(self.in_use(), text);
             }
             self.replace_group(names, group.group_id, None);
             return Ok(());
         }
+        self.no_one_shots(names)?;
         if kind == Type::Insert && self.profile(names).groups.len() >= MAX_PROFILE_GROUPS {
             return self.full(format!("'{}' has {MAX_PROFILE_GROUPS} groups", names.name));
         }
-        // The size is fixed by INSERT; a MODIFY may repeat it or leave it out.
-        let max_size = match (&old, group.max_size) {
-            (Some(old), 0) => old.max_size,
-            (Some(old), wanted) if wanted != old.max_size => {
-                let text = format!("{what}: max_size is {} and cannot change", old.max_size);
-                return refuse(Code::InvalidArgument, text);
-            }
-            (_, wanted) => wanted,
-        };
-        let choices = self.choices(names, &what, group)?;
-        let weight: usize = choices.iter().map(|choice| choice.weight as usize).sum();
-        if max_size > 0 && weight > max_size.unsigned_abs() as usize {
-            return self.full(format!("{what}: {weight} members and weights, max_size {max_size}"));
+        let max_size = group.max_size;
+        if let Some(old) = old.filter(|old| old.max_size != max_size) {
+            let text = format!("{what}: max_size is {} and cannot change", old.max_size);
+            return refuse(Code::InvalidArgument, text);
         }
+        if usize::try_from(max_size).is_ok_and(|size| size > MAX_GROUP_WEIGHT) {
+            return self.full(format!("{what}: max_size {max_size} is above {MAX_GROUP_WEIGHT}"));
+        }
+        let choices = self.choices(names, &what, group)?;
         let Some(choices) = Choices::new(choices, &|port| self.memory.is_up(port)) else {
             return self.full(format!("{what}: the weights are too large"));
         };
@@ -98,7 +96,20 @@ impl Control {
         Ok(())
     }
 
-    #[allow(deprecated, reason = "old controllers name ports by number")]
+    /// Members and one-shot sets exclude each other (section 9.2.3).
+    fn no_one_shots(&self, names: &ProfileNames) -> Done {
+        match self.profile(names).one_shots {
+            0 => Ok(()),
+            count => refuse(
+                Code::InvalidArgument,
+                format!(
+                    "'{}' is used by {count} one-shot sets, so members and groups cannot be",
+                    names.name
+                ),
+            ),
+        }
+    }
+
     fn choices(
         &self,
         names: &ProfileNames,
@@ -113,13 +124,12 @@ impl Control {
             }
             let watch_bytes = match &member.watch_kind {
                 Some(WatchKind::WatchPort(port)) => port.clone(),
-                Some(WatchKind::Watch(port)) => bytes_of(&[u64::from(port.unsigned_abs())], 32),
-                None => Vec::new(),
+                _ => Vec::new(),
             };
             choices.push(Choice {
                 what: member.member_id,
-                weight: member.weight.max(1).unsigned_abs(),
-                watch: super::copies::port_no(&watch_bytes),
+                weight: member.weight.unsigned_abs(),
+                watch: super::copies::watched(what, &watch_bytes)?,
                 watch_bytes,
             });
         }

@@ -31,8 +31,8 @@ pub const MAX_UNACKED: usize = 64;
 /// How often entries are looked at for their age (BMv2: 1 s).
 pub const SWEEP: Span = Span(1_000_000_000);
 
-/// How long an entry that stays idle is not reported again (BMv2: 2 s).
-pub const REPEAT_US: u64 = 2_000_000;
+/// How long BMv2 does not report an entry again that stays idle. The specification wants the entry's own time.
+const BMV2_REPEAT_NS: u64 = 2_000_000_000;
 
 /// Deepest nesting of a digest's type that is followed.
 const MAX_DEPTH: usize = 16;
@@ -43,6 +43,8 @@ type Emit<'a> = &'a mut dyn FnMut(Kinds);
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
     config: digest_entry::Config,
+    /// The controller left the config out; it then reads none.
+    unset: bool,
     /// Samples of the list to be sent next, each by its values.
     list: Vec<(Vec<u8>, P4Data)>,
     /// When the first of them came.
@@ -107,7 +109,7 @@ impl Digest {
         true
     }
 
-    fn send(&mut self, now: Time, local_ns: u64, id: u32) -> StreamMessageResponse {
+    fn send(&mut self, now: Time, timestamp: i64, id: u32) -> StreamMessageResponse {
         self.last_list += 1;
         let (names, data) = std::mem::take(&mut self.list).into_iter().unzip();
         if self.config.ack_timeout_ns > 0 {
@@ -119,7 +121,6 @@ impl Digest {
                 self.known.remove(name);
             });
         }
-        let timestamp = i64::try_from(local_ns).unwrap_or(i64::MAX);
         let list = DigestList { digest_id: id, list_id: self.last_list, data, timestamp };
         say(Said::Digest(list))
     }
@@ -136,8 +137,9 @@ impl Control {
             self.digests.on.remove(&id);
             return Ok(());
         }
-        let config = entry.config.unwrap_or_default();
-        self.digests.on.entry(id).or_default().config = config;
+        let digest = self.digests.on.entry(id).or_default();
+        digest.unset = entry.config.is_none();
+        digest.config = entry.config.unwrap_or_default();
         Ok(())
     }
 
@@ -147,7 +149,7 @@ impl Control {
         }
         for (id, digest) in &self.digests.on {
             if asked.digest_id == 0 || asked.digest_id == *id {
-                let config = Some(digest.config);
+                let config = (!digest.unset).then_some(digest.config);
                 emit(Kinds::DigestEntry(DigestEntry { digest_id: *id, config }));
             }
         }
@@ -167,6 +169,7 @@ impl Control {
         let found = self.names.digests.iter().find(|(_, at)| **at == list).map(|(id, _)| *id);
         let Some(id) = found else { return true };
         let index = std::sync::Arc::clone(&self.index);
+        let timestamp = self.timestamp(local_ns);
         let Some(digest) = self.digests.on.get_mut(&id) else { return true };
         let mut name = Vec::new();
         for value in values {
@@ -177,7 +180,7 @@ impl Control {
             return false;
         }
         if digest.list.len() >= digest.size() || digest.config.max_timeout_ns == 0 {
-            outbox.extend((!digest.list.is_empty()).then(|| digest.send(now, local_ns, id)));
+            outbox.extend((!digest.list.is_empty()).then(|| digest.send(now, timestamp, id)));
         }
         true
     }
@@ -189,9 +192,10 @@ impl Control {
         local_ns: u64,
         outbox: &mut Vec<StreamMessageResponse>,
     ) {
+        let timestamp = self.timestamp(local_ns);
         for (id, digest) in &mut self.digests.on {
             if digest.due().is_some_and(|due| due <= now) {
-                outbox.push(digest.send(now, local_ns, *id));
+                outbox.push(digest.send(now, timestamp, *id));
             }
         }
     }
@@ -210,6 +214,11 @@ impl Control {
                 digest.known.remove(&sample);
             }
         }
+    }
+
+    /// A time of the switch's clock as messages carry it: nanoseconds since the Epoch (section 16.4).
+    fn timestamp(&self, local_ns: u64) -> i64 {
+        i64::try_from(local_ns.saturating_add(self.epoch_ns)).unwrap_or(i64::MAX)
     }
 
     /// True when some entry ages.
@@ -231,8 +240,10 @@ impl Control {
             for (id, entry) in self.memory.tables[names.no.index()].iter() {
                 let age_ns = now_us.saturating_sub(entry.last_hit_us).saturating_mul(1000);
                 let told = entry.notified_us.filter(|told| *told >= entry.last_hit_us);
-                let quiet = told.is_none_or(|told| now_us.saturating_sub(told) >= REPEAT_US);
                 let limit = entry.idle_timeout_ns.unsigned_abs();
+                let again = if self.mimic_bmv2 { BMV2_REPEAT_NS } else { limit };
+                let since = |told: u64| now_us.saturating_sub(told).saturating_mul(1000);
+                let quiet = told.is_none_or(|told| since(told) >= again);
                 if entry.idle_timeout_ns > 0 && age_ns >= limit && quiet {
                     idle.push(self.named(names, entry));
                     found.push(id);
@@ -245,7 +256,7 @@ impl Control {
             }
         }
         if !idle.is_empty() {
-            let timestamp = i64::try_from(local_ns).unwrap_or(i64::MAX);
+            let timestamp = self.timestamp(local_ns);
             let message = IdleTimeoutNotification { table_entry: idle, timestamp };
             outbox.push(say(Said::IdleTimeoutNotification(message)));
         }

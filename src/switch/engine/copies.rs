@@ -4,6 +4,7 @@ use super::{Drop, Held, MAX_INPUT, MAX_PASSES, PortNo, Switch, Time, instance};
 use crate::switch::exec::{Asks, CloneAsk, Packet};
 use crate::switch::program::Program;
 use crate::switch::state::Facts;
+use crate::switch::trace::Kind;
 
 /// Bytes that the packet would have on the wire now: its valid headers and its payload. simple_switch keeps this number
 /// in a packet register (`primitives.cpp`, `add_header` and `remove_header`).
@@ -27,7 +28,7 @@ impl Switch {
     fn next_pass(&mut self, slot: u32) -> Option<u32> {
         let passes = self.slots[slot as usize].passes.saturating_add(1);
         if passes > MAX_PASSES {
-            self.stats.drop(Drop::Passes);
+            self.lose(Some(slot), Drop::Passes);
             return None;
         }
         let copy = self.slot()?;
@@ -59,9 +60,10 @@ impl Switch {
     /// The packet as received, parsed again, its metadata cut down to a field list.
     pub(super) fn clone_ingress(&mut self, now: Time, slot: u32, ask: CloneAsk) {
         if !self.session_targets(ask.session) {
-            return self.stats.drop(Drop::NoSession);
+            return self.lose(Some(slot), Drop::NoSession);
         }
         let Some(copy) = self.next_pass(slot) else { return };
+        self.note_copy(slot, copy, "clone");
         let now_us = self.config.clock.local_us(now);
         let Some(loaded) = &mut self.loaded else { return };
         let program = std::sync::Arc::clone(&loaded.program);
@@ -72,7 +74,8 @@ impl Switch {
         to.packet.load(&program, &from.packet.bytes);
         to.packet.phv.set(at.ingress_port, from.packet.phv.get(at.ingress_port));
         let facts = Facts { now_us, length: from.length };
-        to.packet.parse(&program, &mut loaded.control.memory, facts);
+        let memory = &mut loaded.control.memory;
+        watched!(&mut self.trace, copy, memory, |s| to.packet.parse(&program, s, facts));
         to.packet.phv.reset_metadata(&program.layout);
         to.packet.keep(&program, ask.list, &from.packet.phv);
         to.packet.phv.set(at.instance_type, instance::INGRESS_CLONE);
@@ -82,9 +85,10 @@ impl Switch {
     /// The packet with its headers as they are after egress, its metadata cut down to a field list.
     pub(super) fn clone_egress(&mut self, now: Time, slot: u32, ask: CloneAsk) {
         if !self.session_targets(ask.session) {
-            return self.stats.drop(Drop::NoSession);
+            return self.lose(Some(slot), Drop::NoSession);
         }
         let Some(copy) = self.next_pass(slot) else { return };
+        self.note_copy(slot, copy, "clone");
         let Some(loaded) = &self.loaded else { return };
         let program = std::sync::Arc::clone(&loaded.program);
         let Some((from, to)) = self.two(slot, copy) else { return };
@@ -112,6 +116,7 @@ impl Switch {
         if let Some((last, rest)) = targets.split_last() {
             for (port, rid) in rest {
                 let Some(copy) = self.slot() else { break };
+                self.note_copy(slot, copy, "replica");
                 let Some((from, to)) = self.two(slot, copy) else { break };
                 (to.length, to.passes) = (from.length, from.passes);
                 to.packet.copy_from(&from.packet);
@@ -146,11 +151,16 @@ impl Switch {
         let phv = &self.slots[slot as usize].packet.phv;
         let values: Vec<Vec<u8>> =
             lists[at].fields.iter().map(|field| phv.bytes(*field).to_vec()).collect();
+        let name = lists[at].name.clone();
         let local_ns = self.config.clock.local_ns(now);
         let room = self.outbox.len() < super::MAX_OUTBOX;
         let taken = room && loaded.control.sample(now, local_ns, at, &values, &mut self.outbox);
         if !taken {
             self.stats.digests_lost += 1;
+        }
+        if let Some(trace) = &mut self.trace {
+            let fields = values.iter().map(|value| format!("0x{}", super::hex(value))).collect();
+            trace.note(slot, Kind::Digest { name, fields });
         }
     }
 
@@ -174,9 +184,11 @@ impl Switch {
     /// Queues a next pass with these bytes, instance type and length.
     fn again(&mut self, slot: u32, list: u32, bytes: &[u8], (kind, length): (u64, u32)) {
         if self.input.len() >= MAX_INPUT {
-            return self.stats.drop(Drop::InputFull);
+            return self.lose(Some(slot), Drop::InputFull);
         }
         let Some(next) = self.next_pass(slot) else { return };
+        let resubmitted = kind == instance::RESUBMITTED;
+        self.note_copy(slot, next, if resubmitted { "resubmitted" } else { "recirculated" });
         let Some(loaded) = &self.loaded else { return };
         let program = std::sync::Arc::clone(&loaded.program);
         let Some((from, to)) = self.two(slot, next) else { return };

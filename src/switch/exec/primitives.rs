@@ -8,7 +8,7 @@ use crate::switch::{
     },
     phv::{FieldRef, HeaderNo},
     program::{CounterNo, MeterNo, RegisterNo},
-    state::State,
+    state::{State, Step},
 };
 
 /// Largest number that the target keeps in an ask; sessions, lists and lengths are 32 bits wide at most.
@@ -103,6 +103,7 @@ impl<S: State> Machine<'_, S> {
 
     fn extern_op(&mut self, op: Op) {
         let program = self.program;
+        self.watch(Step::Call(op));
         match op {
             Op::Exit => self.packet.asks.exit = true,
             Op::Hash { w, d, n, b, c } => {

@@ -104,6 +104,7 @@ impl<'a> Loader<'a> {
             self.builder.end_statement();
             self.program.conditionals.push(Conditional {
                 name: c.text("name")?.into(),
+                text: c.source_text(),
                 entry,
                 result,
                 when_true: node(&c, &nodes, c.text_or_null("true_next")?)?,

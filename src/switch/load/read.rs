@@ -53,6 +53,11 @@ impl<'a> Object<'a> {
         Self { json, place }
     }
 
+    /// The text of this element in the P4 source, where the compiler tells.
+    pub fn source_text(&self) -> Option<String> {
+        Some(self.json.get("source_info")?.get("source_fragment")?.as_str()?.to_owned())
+    }
+
     /// An attribute that must be there.
     pub fn get(&self, attribute: &'static str) -> Read<&'a Value> {
         self.json

@@ -65,6 +65,40 @@ impl Program {
     /// # Errors
     /// A line names what the program lacks, or the switch refuses it.
     pub fn run(&self, case: &[Line]) -> Result<Report, StfError> {
+        let mut runner = self.runner(case)?;
+        for line in case {
+            let wrong = |message| StfError::Line { line: line.number, message };
+            runner.command(line).map_err(wrong)?;
+        }
+        runner.advance(SETTLE);
+        Ok(runner.compare())
+    }
+
+    /// Runs a case on a fresh switch that is traced, calls `watch` after each packet, and gives the switch and its time
+    /// for more. What the case expects does not matter.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    pub fn trace(
+        &self,
+        case: &[Line],
+        watch: &mut dyn FnMut(&mut Switch),
+    ) -> Result<(Switch, Time), StfError> {
+        let mut runner = self.runner(case)?;
+        runner.switch.set_trace(true);
+        for line in case {
+            let wrong = |message| StfError::Line { line: line.number, message };
+            runner.command(line).map_err(wrong)?;
+            if matches!(line.command, Command::Packet { .. }) {
+                runner.drain();
+                watch(&mut runner.switch);
+            }
+        }
+        runner.advance(SETTLE);
+        Ok((runner.switch, runner.now))
+    }
+
+    fn runner(&self, case: &[Line]) -> Result<Runner<'_>, StfError> {
         // No CPU port: packets to any port number are looked at as bytes.
         let cpu_port = PortNo(u16::MAX);
         let config = Config { cpu_port, priority_queues: 8, ..Config::default() };
@@ -75,7 +109,7 @@ impl Program {
             Command::Packet { port, .. } | Command::Expect { port, .. } => Some((port, Vec::new())),
             _ => None,
         });
-        let mut runner = Runner {
+        Ok(Runner {
             switch,
             program: self,
             now: Time::ZERO,
@@ -89,13 +123,7 @@ impl Program {
             groups: BTreeMap::new(),
             nodes: Vec::new(),
             report: Report::default(),
-        };
-        for line in case {
-            let wrong = |message| StfError::Line { line: line.number, message };
-            runner.command(line).map_err(wrong)?;
-        }
-        runner.advance(SETTLE);
-        Ok(runner.compare())
+        })
     }
 
     /// The number of a thing by its alias, its name or the end of its name.
@@ -174,6 +202,14 @@ impl Runner<'_> {
             }
             left.push((sent.port.0, sent.bytes.to_vec()));
         });
+    }
+
+    /// Advances until no packet is left inside.
+    fn drain(&mut self) {
+        while self.switch.packets_held() > 0 {
+            let Some(next) = self.switch.poll_at() else { break };
+            self.advance(if next > self.now { next - self.now } else { Span::ZERO });
+        }
     }
 
     fn command(&mut self, line: &Line) -> Result<(), String> {

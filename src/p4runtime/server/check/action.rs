@@ -10,6 +10,7 @@ use crate::p4runtime::proto::p4::v1::action_profile_action_set::{
 use crate::p4runtime::proto::p4::v1::table_action::Type;
 use crate::p4runtime::proto::p4::v1::{Action, ActionProfileActionSet, TableAction};
 use crate::p4runtime::rpc::Code;
+use crate::p4runtime::value;
 
 /// Where an action is about to be used.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -146,6 +147,7 @@ impl Check<'_> {
                 return Err(invalid(format!("'{owner}': an action of the set is missing")));
             };
             self.action(owner, &table.actions, Place::Entry, action)?;
+            number_to_watch(owner, &mut member.watch_kind)?;
             if let Some(WatchKind::WatchPort(port)) = member.watch_kind.as_mut() {
                 self.watch_port(owner, port)?;
             }
@@ -195,6 +197,24 @@ impl Check<'_> {
             return Err(Refusal::new(Code::Unimplemented, text));
         }
         Ok(())
+    }
+}
+
+/// Brings a watch port given in the older numeric field, where 0 is none, into the present one.
+#[allow(deprecated, reason = "older clients still use the field")]
+fn number_to_watch(owner: &str, watch: &mut Option<WatchKind>) -> Checked {
+    if let Some(WatchKind::Watch(number)) = watch {
+        *watch = older_watch(owner, *number)?.map(WatchKind::WatchPort);
+    }
+    Ok(())
+}
+
+/// The bytes of a watch port in the older numeric form.
+pub(super) fn older_watch(owner: &str, number: i32) -> Checked<Option<Vec<u8>>> {
+    match u32::try_from(number) {
+        Ok(0) => Ok(None),
+        Ok(number) => Ok(Some(value::encode(number.into()))),
+        Err(_) => Err(invalid(format!("'{owner}': watch port {number} is negative"))),
     }
 }
 

@@ -94,7 +94,8 @@ impl Check<'_> {
             let narrower = !entry.r#match.is_empty()
                 || entry.action.is_some()
                 || entry.priority != 0
-                || !entry.metadata.is_empty();
+                || !entry.metadata.is_empty()
+                || cookie(entry) != 0;
             if narrower {
                 return Err(invalid("table id is 0, so no other filter can be used"));
             }
@@ -168,11 +169,22 @@ impl Check<'_> {
         if resource(table).is_none() {
             return Err(invalid(format!("'{}' has no direct {what}", table.names.name)));
         }
-        if entry.is_default_action || entry.r#match.is_empty() {
+        if entry.is_default_action && (!entry.r#match.is_empty() || entry.priority != 0) {
+            let owner = &table.names.name;
+            return Err(invalid(format!(
+                "'{owner}': the default entry has neither key nor priority"
+            )));
+        }
+        if entry.r#match.is_empty() {
             return Ok(());
         }
         self.read_key(table, entry)
     }
+}
+
+#[allow(deprecated, reason = "older clients keep their cookie in controller_metadata")]
+fn cookie(entry: &TableEntry) -> u64 {
+    entry.controller_metadata
 }
 
 /// What PI does not offer, with its texts (PI proto/frontend/src/device_mgr.cpp).
@@ -180,6 +192,9 @@ fn pi_refuses_reads(entity: &Kinds) -> Checked {
     let text = match entity {
         Kinds::RegisterEntry(_) => "Register reads are not supported yet",
         Kinds::ValueSetEntry(_) => "ValueSet reads are not supported yet",
+        Kinds::DigestEntry(entry) if entry.digest_id == 0 => {
+            "Wildcard reads are not supported for digests yet"
+        }
         _ => return Ok(()),
     };
     Err(Refusal::new(Code::Unimplemented, text))

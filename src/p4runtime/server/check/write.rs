@@ -1,6 +1,6 @@
 //! Updates of every entity (section 9, entity by entity).
 
-use super::action::{Place, group_size, weights_fit};
+use super::action::{Place, group_size, older_watch, weights_fit};
 use super::{Check, Checked, MULTICAST_GROUP_MAX, Profile, invalid};
 use crate::p4runtime::device::Refusal;
 use crate::p4runtime::p4info::{Kind, MeterType, Table};
@@ -72,7 +72,7 @@ impl Check<'_> {
         if entry.is_const {
             return Err(invalid(format!("'{owner}': is_const is the program's to set")));
         }
-        if table.is_const && (kind != Type::Modify || entry.action.is_some()) {
+        if table.is_const && (kind != Type::Modify || !only_resources(entry)) {
             let text = format!(
                 "'{owner}' is constant; only counters and meters of its entries can be written"
             );
@@ -129,8 +129,7 @@ impl Check<'_> {
         if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
             return Err(invalid(format!("'{owner}': the default entry does not age")));
         }
-        let constant = table.const_default.is_some() || table.profile.is_some();
-        if constant && (entry.action.is_some() || table.counter.or(table.meter).is_none()) {
+        if table.const_default.is_some() || table.profile.is_some() {
             let text = format!("'{owner}': the default action is constant");
             return Err(Refusal::new(Code::PermissionDenied, text));
         }
@@ -213,6 +212,7 @@ impl Check<'_> {
         }
         let mut seen = BTreeSet::new();
         for member in &mut group.members {
+            number_to_watch(owner, &mut member.watch_kind)?;
             if let Some(GroupWatch::WatchPort(port)) = member.watch_kind.as_mut() {
                 self.watch_port(owner, port)?;
             }
@@ -299,6 +299,11 @@ impl Check<'_> {
         only_modify(kind, &table.names.name)?;
         if !entry.is_default_action {
             self.entry_key(table, entry)?;
+        } else if !entry.r#match.is_empty() || entry.priority != 0 {
+            let owner = &table.names.name;
+            return Err(invalid(format!(
+                "'{owner}': the default entry has neither key nor priority"
+            )));
         }
         Ok(table)
     }
@@ -415,6 +420,15 @@ impl Check<'_> {
     }
 }
 
+/// Brings a watch port given in the older numeric field into the present one.
+#[allow(deprecated, reason = "older clients still use the field")]
+fn number_to_watch(owner: &str, watch: &mut Option<GroupWatch>) -> Checked {
+    if let Some(GroupWatch::Watch(number)) = watch {
+        *watch = older_watch(owner, *number)?.map(GroupWatch::WatchPort);
+    }
+    Ok(())
+}
+
 /// Brings a port given in the older numeric field into the present one, so that devices see one form.
 #[allow(deprecated, reason = "older clients still use the field")]
 fn number_to_port(replica: &mut Replica) {
@@ -431,6 +445,12 @@ fn pi_refuses_writes(entity: &Kinds) -> Checked {
         _ => return Ok(()),
     };
     Err(Refusal::new(Code::Unimplemented, text))
+}
+
+/// Whether a MODIFY asks for nothing but direct resources, all that a constant entry allows (section 9.1.4).
+#[allow(deprecated, reason = "older clients keep their cookie in controller_metadata")]
+fn only_resources(entry: &TableEntry) -> bool {
+    entry.action.is_none() && entry.metadata.is_empty() && entry.controller_metadata == 0
 }
 
 fn only_modify(kind: Type, owner: &str) -> Checked {

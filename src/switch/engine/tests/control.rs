@@ -180,7 +180,14 @@ fn direct_counters_and_meters_follow_their_entry() {
     entry.meter_config = None;
     rig.write(Type::Modify, Kinds::TableEntry(entry)).unwrap();
     assert_eq!(rig.ask(1, 0, 9, 5).unwrap().index, 0);
-    let zero = DirectCounterEntry { table_entry: one.table_entry.clone(), data: None };
+    // The same for the counter's own entity (section 9.3.1).
+    let data = |data| DirectCounterEntry { table_entry: one.table_entry.clone(), data };
+    rig.write(Type::Modify, Kinds::DirectCounterEntry(data(None))).unwrap();
+    assert_eq!(
+        rig.read(Kinds::DirectCounterEntry(data(None)))[0],
+        Kinds::DirectCounterEntry(data(Some(CounterData { byte_count: 240, packet_count: 4 })))
+    );
+    let zero = data(Some(CounterData::default()));
     rig.write(Type::Modify, Kinds::DirectCounterEntry(zero)).unwrap();
     let all = rig.read(Kinds::DirectCounterEntry(DirectCounterEntry::default()));
     let [Kinds::DirectCounterEntry(one)] = &all[..] else { panic!("{all:?}") };
@@ -444,10 +451,10 @@ fn idle_entries_are_reported_until_they_are_hit() {
     let mut rig = Rig::new();
     let action = ActionType::Action(rig.action("result_counted", &[("value", 1)]));
     let mut entry = rig.entry("exact_table", &[("key", exact(5))], 0, Some(action));
-    entry.idle_timeout_ns = 1_500_000_000;
+    entry.idle_timeout_ns = 2_500_000_000;
     rig.write(Type::Insert, Kinds::TableEntry(entry.clone())).unwrap();
     let mut reported = Vec::new();
-    for second in 1..=8_u64 {
+    for second in 1..=11_u64 {
         assert_eq!(rig.switch.poll_at(), Some(Time(second * 1_000_000_000)));
         rig.now = second * 1_000_000_000;
         rig.sent();
@@ -457,17 +464,17 @@ fn idle_entries_are_reported_until_they_are_hit() {
             assert_eq!(note.table_entry, [want]);
             reported.push(second);
         }
-        if second == 5 {
+        if second == 7 {
             rig.ask(1, 0, 0, 5);
         }
     }
-    // Idle from 0 on: told at 2 and, still idle, at 4; hit at 5; told at 7.
-    assert_eq!(reported, [2, 4, 7]);
+    // Idle from 0 on: told at 3 and, a timeout later, at 6 (section 16.4); hit at 7; told at 10.
+    assert_eq!(reported, [3, 6, 10]);
     let mut asked = rig.entry("exact_table", &[("key", exact(5))], 0, None);
     asked.time_since_last_hit = Some(IdleTimeout::default());
     let read = rig.read(Kinds::TableEntry(asked));
     let [Kinds::TableEntry(read)] = &read[..] else { panic!("{read:?}") };
-    assert_eq!(read.time_since_last_hit, Some(IdleTimeout { elapsed_ns: 3_000_000_000 }));
+    assert_eq!(read.time_since_last_hit, Some(IdleTimeout { elapsed_ns: 4_000_000_000 }));
     rig.write(Type::Delete, Kinds::TableEntry(entry)).unwrap();
     assert_eq!(rig.switch.poll_at(), None);
 }

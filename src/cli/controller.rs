@@ -1,0 +1,268 @@
+//! `ringpath controller`: the controller as a process, for switches that are there already.
+//!
+//! In: a scenario file (its fabric; its jobs are submitted with `ringpath job`), the address of every switch. Out: one line with the
+//! address of its service; then it runs until SIGINT or SIGTERM. What it promised is in the store; started again it goes on.
+
+use super::demo::{Goal, Help, Reading, artifacts, rho};
+use super::{Exit, exit};
+use crate::controller::core::Core;
+use crate::controller::driver::{Driver, Parts, Peer, api};
+use crate::controller::store::RedbStore;
+use crate::controller::{Config, FeedbackConfig, Limits, Planning, SharedPolicy, TelemetryConfig};
+use crate::p4runtime::p4info::Index;
+use crate::pipeline::slots::Sizes;
+use crate::pipeline::{Program, Settings};
+use crate::solver::policy;
+use crate::time::Span;
+use crate::topology::Topology;
+use crate::topology::suggest::hint;
+use crate::units::BitRate;
+use crate::workload::scenario::{Scenario, read};
+use anyhow::Context as _;
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Evaluations per plan: about a quarter of a second for eight jobs, so that a plan does not keep events waiting long.
+const EVALUATIONS: u64 = 2_000;
+/// Start phases assumed while planning.
+const PHASES: u32 = 4;
+/// Registers of the program (p4/README.md); slots rest for two telemetry intervals of the default length.
+const SLOTS: Sizes = Sizes { source: 4096, sink: 4096, quarantine: Span::from_millis(200) };
+/// Bytes of a full packet with our tag.
+const PACKET_BYTES: u64 = 1_538;
+
+/// Arguments of `ringpath controller`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example, with two switches on this machine:
+  ringpath switch --no-p4 --device-id 1 --priority-queues 8 --grpc-server-addr 127.0.0.1:50051 -i 1@veth1 &
+  ringpath switch --no-p4 --device-id 2 --priority-queues 8 --grpc-server-addr 127.0.0.1:50052 -i 1@veth2 &
+  ringpath controller fabric.toml --switch leaf1=127.0.0.1:50051,1 --switch leaf2=127.0.0.1:50052,2
+  ringpath job submit fabric.toml")]
+pub struct Args {
+    /// Scenario file with the fabric. Its jobs and events are left alone.
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// Where a switch of the fabric is: its name there, its P4Runtime address, its device id. Once per switch.
+    #[arg(long = "switch", value_name = "NAME=HOST:PORT[,DEVICE]", value_parser = place)]
+    pub switches: Vec<(String, Place)>,
+    /// Where everything that must survive is kept; made if it is not there.
+    #[arg(long, value_name = "FILE", default_value = "ringpath.redb")]
+    pub store: PathBuf,
+    /// Address of the controller's own service; loopback only, port 0 lets the system choose.
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9580")]
+    pub listen: SocketAddr,
+    /// Policy that plans.
+    #[arg(long, value_name = "NAME", default_value = "joint")]
+    pub policy: String,
+    /// What planning minimises.
+    #[arg(long, value_enum, default_value_t = Goal::Both)]
+    pub objective: Goal,
+    /// How the switches' registers are read (docs/telemetry.md).
+    #[arg(long, value_enum, default_value_t = Reading::Auto)]
+    pub telemetry: Reading,
+    /// How often, for example `100ms`.
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub telemetry_interval: Span,
+    /// How stragglers are helped (docs/feedback.md).
+    #[arg(long, value_enum, default_value_t = Help::Best)]
+    pub feedback: Help,
+    /// How far below expectation a flow must be to count as a straggler, as a share.
+    #[arg(long, value_name = "X", default_value_t = 0.20, value_parser = rho)]
+    pub rho: f64,
+    /// Marks our entries on switches that others use, too; the same for all controllers of one fabric.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub cluster: String,
+    /// Seed of every random choice.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Replace another program on a switch, which clears the switch.
+    #[arg(long)]
+    pub force_pipeline: bool,
+    /// Take switches over from another live controller.
+    #[arg(long)]
+    pub takeover: bool,
+    /// Write every input here, one line each, from which every decision can be repeated.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}
+
+/// Where a switch is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    address: String,
+    device_id: u64,
+}
+
+fn place(text: &str) -> Result<(String, Place), String> {
+    let wrong = || format!("'{text}' is no switch; write for example leaf1=127.0.0.1:50051,1");
+    let (name, place) = text.split_once('=').ok_or_else(wrong)?;
+    let (address, device) = place.split_once(',').unwrap_or((place, "0"));
+    let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    if name.is_empty() || port.is_none() {
+        return Err(wrong());
+    }
+    let device_id = super::number(device)?;
+    Ok((name.to_owned(), Place { address: format!("http://{address}"), device_id }))
+}
+
+/// Runs the controller until a signal ends it.
+///
+/// # Errors
+/// A scenario that cannot be read; a switch without an address or an address without a switch; a store that another process has;
+/// an address that cannot be had; a store that fails later.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let scenario = read(&args.scenario, Some(args.seed))
+        .with_context(|| format!("cannot use scenario {}", args.scenario.display()))?;
+    let places = places(&scenario.topology, &args.switches)?;
+    let store = RedbStore::open(&args.store)?;
+    let record = args.record.as_ref().map(|path| {
+        let file = std::fs::File::create(path)
+            .with_context(|| format!("cannot write the recording {}", path.display()))?;
+        anyhow::Ok(Box::new(BufWriter::new(file)) as Box<dyn Write + Send>)
+    });
+    let core = Core::new(config(args, &scenario, &places)?)?;
+    let peers = places.into_iter().map(|(name, place)| Peer {
+        name,
+        address: place.address,
+        credentials: None,
+    });
+    let parts = Parts { core, store, peers: peers.collect(), record: record.transpose()? };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("no runtime for the controller")?;
+    let ended = runtime.block_on(async {
+        // Before the address is told, so that whoever reads it may already send a signal.
+        let stop = super::switch::signals()?;
+        let (driver, handle) = Driver::new(parts)?;
+        let serving = api::serve(args.listen, handle.clone()).await?;
+        super::switch::announce(out, &format!("controller on {}", serving.addr()))?;
+        let running = tokio::spawn(driver.run());
+        let stopped = async {
+            stop.await;
+            handle.stop().await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            ended = running => ended.context("the controller broke off")?.context("the controller ended"),
+            () = stopped => Ok(()),
+        }
+    });
+    runtime.shutdown_background();
+    ended.map(|()| Exit::Done)
+}
+
+/// One place per switch of the fabric, in its order.
+fn places(topology: &Topology, given: &[(String, Place)]) -> anyhow::Result<Vec<(String, Place)>> {
+    let names: Vec<String> = topology
+        .switches()
+        .map(|switch| topology.node(topology.switch_node(switch)).name.clone())
+        .collect();
+    let mut by_name: BTreeMap<&str, &Place> = BTreeMap::new();
+    for (name, place) in given {
+        if !names.contains(name) {
+            let hint = hint(name, names.iter().map(String::as_str));
+            return Err(exit::usage(format!(
+                "--switch {name}: the fabric has no such switch{hint}"
+            )));
+        }
+        if by_name.insert(name, place).is_some() {
+            return Err(exit::usage(format!("--switch {name} is given twice")));
+        }
+    }
+    let missing: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| !by_name.contains_key(name)).collect();
+    if !missing.is_empty() {
+        let (count, list) = (missing.len(), missing.join(", "));
+        return Err(exit::usage(format!(
+            "{count} switches have no address: {list}; give --switch NAME=HOST:PORT,DEVICE for each"
+        )));
+    }
+    let place =
+        |name: String| by_name.get(name.as_str()).map(|&place| (name.clone(), place.clone()));
+    Ok(names.into_iter().filter_map(place).collect())
+}
+
+fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyhow::Result<Config> {
+    let artifacts = artifacts()?;
+    let index = Index::new(artifacts.p4info.clone()).context("the built-in p4info")?;
+    let policies: Vec<SharedPolicy> =
+        policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
+    let rates = scenario.topology.links().iter().map(|link| link.rate);
+    let slowest = rates.filter(|rate| rate.0 > 0).min().unwrap_or(BitRate(1_000_000_000));
+    let packet = Span(PACKET_BYTES.saturating_mul(8_000_000_000) / slowest.0.max(1));
+    Ok(Config {
+        topology: scenario.topology.clone(),
+        device_ids: places.iter().map(|(_, place)| place.device_id).collect(),
+        program: Program::resolve(&index)?,
+        artifacts,
+        settings: Settings::new(&args.cluster, packet),
+        slots: SLOTS,
+        policies,
+        policy: args.policy.clone(),
+        planning: Planning {
+            levels: scenario.levels(),
+            max_paths: scenario.max_paths,
+            max_evaluations: EVALUATIONS,
+            objective: args.objective.into(),
+            phases: PHASES,
+        },
+        seed: args.seed,
+        force_pipeline: args.force_pipeline,
+        takeover: args.takeover,
+        limits: Limits::default(),
+        telemetry: TelemetryConfig {
+            way: args.telemetry.into(),
+            interval: args.telemetry_interval,
+            ..TelemetryConfig::default()
+        },
+        feedback: FeedbackConfig::new(args.feedback.into(), args.rho).with_packet_time(packet),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::generate::LeafSpine;
+
+    #[test]
+    fn a_switch_is_a_name_an_address_and_perhaps_a_device() {
+        let (name, at) = place("leaf1=10.0.0.1:50051,7").unwrap();
+        assert_eq!(
+            (name.as_str(), at.address.as_str(), at.device_id),
+            ("leaf1", "http://10.0.0.1:50051", 7)
+        );
+        assert_eq!(place("s=[::1]:1").unwrap().1.device_id, 0);
+        for bad in [
+            "",
+            "leaf1",
+            "=a:1",
+            "leaf1=",
+            "leaf1=host",
+            "leaf1=host:x",
+            "leaf1=h:70000",
+            "leaf1=h:1,x",
+        ] {
+            assert!(place(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_switch_needs_an_address_and_every_address_a_switch() {
+        let topology = LeafSpine::new(2, 1, 1, BitRate(1_000_000_000)).build().unwrap();
+        let given = |names: &[&str]| -> Vec<(String, Place)> {
+            names.iter().map(|name| place(&format!("{name}=127.0.0.1:1")).unwrap()).collect()
+        };
+        let found = places(&topology, &given(&["spine1", "leaf2", "leaf1"])).unwrap();
+        let order: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(order, ["leaf1", "leaf2", "spine1"]);
+        let refused = |names: &[&str]| places(&topology, &given(names)).unwrap_err().to_string();
+        assert!(refused(&["leaf1"]).contains("leaf2, spine1"));
+        assert!(refused(&["leaf3"]).contains("no such switch"));
+        assert!(refused(&["leaf1", "leaf1"]).contains("twice"));
+    }
+}

@@ -1,0 +1,215 @@
+//! `ringpath controller` and `ringpath job` as people use them: processes, a file of jobs, and the switches looked into by our own
+//! inspection commands, which know nothing of the controller.
+
+use crate::inspect::{Switch, output, ringpath, stderr};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
+
+/// Two leaves, a spine, four hosts; two jobs over both leaves.
+const SCENARIO: &str = r#"
+[fabric]
+kind = "leaf-spine"
+leaves = 2
+spines = 1
+hosts_per_leaf = 2
+host_link = "1Gbps"
+fabric_link = "1Gbps"
+
+[[job]]
+name = "first"
+bytes = "10MB"
+compute = "50ms"
+workers = ["h1", "h3"]
+
+[[job]]
+name = "second"
+bytes = "20MB"
+compute = "50ms"
+workers = ["h2", "h4"]
+"#;
+
+struct Fabric {
+    folder: tempfile::TempDir,
+    switches: Vec<Switch>,
+}
+
+impl Fabric {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("fabric.toml"), SCENARIO).unwrap();
+        let one = || Switch::start(&["--no-p4", "--priority-queues", "8"]);
+        Self { folder, switches: (0..3).map(|_| one()).collect() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn scenario(&self) -> String {
+        self.path("fabric.toml").display().to_string()
+    }
+
+    fn flags(&self) -> Vec<String> {
+        let names = ["leaf1", "leaf2", "spine1"].iter().zip(&self.switches);
+        names
+            .flat_map(|(name, switch)| {
+                ["--switch".to_owned(), format!("{name}={},1", switch.address)]
+            })
+            .collect()
+    }
+}
+
+struct Controller {
+    child: Child,
+    address: String,
+}
+
+impl Controller {
+    fn start(fabric: &Fabric) -> Self {
+        let mut child = ringpath()
+            .args(["controller", &fabric.scenario(), "--policy", "least-loaded"])
+            .args(["--listen", "127.0.0.1:0", "--store"])
+            .arg(fabric.path("store.redb"))
+            .args(fabric.flags())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("controller on ").expect("an address").to_owned();
+        Self { child, address }
+    }
+
+    fn job(&self, args: &[&str]) -> Output {
+        output(ringpath().arg("job").args(args).args(["--controller", &self.address]))
+    }
+
+    fn jobs(&self) -> Value {
+        let listed = self.job(&["list", "-o", "json"]);
+        assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
+        serde_json::from_slice(&listed.stdout).unwrap()
+    }
+
+    /// Ends it as a service manager does, and gives its exit code.
+    fn terminate(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        assert!(std::process::Command::new("kill").arg(&pid).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Entries of `classify` at a switch.
+fn classified(switch: &Switch) -> usize {
+    let text = switch.text(&["table", "show", "classify", "-o", "json"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    document["entries"].as_array().unwrap().iter().filter(|entry| entry["default"] != true).count()
+}
+
+#[test]
+fn jobs_are_submitted_installed_listed_cancelled_and_survive_the_controller() {
+    let fabric = Fabric::start();
+    let controller = Controller::start(&fabric);
+    let submitted = controller.job(&["submit", &fabric.scenario(), "--wait", "installed"]);
+    let said = String::from_utf8(submitted.stdout.clone()).unwrap();
+    assert_eq!(submitted.status.code(), Some(0), "{}", stderr(&submitted));
+    assert!(
+        said.contains("first: accepted, generation 1") && said.contains("second: accepted"),
+        "{said}"
+    );
+
+    let jobs = controller.jobs();
+    let flow = &jobs[0]["flows"][0];
+    assert_eq!(jobs[0]["name"], "first");
+    assert_eq!(flow["path"], serde_json::json!(["h1", "leaf1", "spine1", "leaf2", "h3"]));
+    assert_eq!((&jobs[0]["ready"], &flow["in_force"]), (&true.into(), &true.into()), "{jobs:#}");
+    // Data of two flows and answers of two others start at each leaf.
+    assert_eq!([0, 1, 2].map(|at| classified(&fabric.switches[at])), [4, 4, 0]);
+
+    let again = controller.job(&["submit", &fabric.scenario(), "first"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(stderr(&again).contains("there is a job 'first' already"), "{}", stderr(&again));
+
+    assert_eq!(controller.terminate(), Some(0));
+    let controller = Controller::start(&fabric);
+    assert_eq!(
+        controller.jobs()[1]["flows"],
+        jobs[1]["flows"],
+        "what was acknowledged is still there"
+    );
+    let cancelled = controller.job(&["cancel", "first"]);
+    assert_eq!(cancelled.status.code(), Some(0), "{}", stderr(&cancelled));
+    let nobody = controller.job(&["cancel", "first"]);
+    assert!(stderr(&nobody).contains("there is no job 'first'"), "{}", stderr(&nobody));
+    let tcp = controller.job(&[
+        "submit",
+        &fabric.scenario(),
+        "first",
+        "--tcp",
+        "6000",
+        "--wait",
+        "installed",
+    ]);
+    assert_eq!(tcp.status.code(), Some(0), "{}", stderr(&tcp));
+    let text = fabric.switches[0].text(&["table", "show", "classify"]);
+    assert!(text.contains("6000"), "{text}");
+}
+
+fn refused(args: &[&str]) -> String {
+    let output = output(ringpath().args(args));
+    assert_ne!(output.status.code(), Some(0), "{args:?}");
+    stderr(&output)
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fabric.toml");
+    std::fs::write(&file, SCENARIO).unwrap();
+    let scenario = file.to_str().unwrap();
+    let store = folder.path().join("store.redb");
+    let with = |more: &[&'static str]| {
+        let store = store.to_str().unwrap();
+        refused(
+            &[&["controller", scenario, "--store", store, "--listen", "127.0.0.1:0"], more]
+                .concat(),
+        )
+    };
+    assert!(with(&[]).contains("leaf1, leaf2, spine1"));
+    assert!(with(&["--switch", "leaf1"]).contains("write for example leaf1="));
+    let all = [
+        "--switch",
+        "leaf1=127.0.0.1:1",
+        "--switch",
+        "leaf2=127.0.0.1:1",
+        "--switch",
+        "spine1=127.0.0.1:1",
+    ];
+    let policy = with(&[&all[..], &["--policy", "best"]].concat());
+    assert!(policy.contains("there is no policy 'best'; choose one of"), "{policy}");
+    let outside = with(&[&all[..], &["--listen", "0.0.0.0:0"]].concat());
+    assert!(
+        outside.contains("only this machine is served")
+            || outside.contains("cannot be used multiple times"),
+        "{outside}"
+    );
+    assert!(!Path::new("ringpath.redb").exists());
+
+    let nobody = ["--controller", "127.0.0.1:1"];
+    let lost = refused(&[&["job", "list"], &nobody[..]].concat());
+    assert!(
+        lost.contains("no controller at 127.0.0.1:1") && lost.contains("ringpath controller"),
+        "{lost}"
+    );
+    let typo = refused(&[&["job", "submit", scenario, "firts"], &nobody[..]].concat());
+    assert!(typo.contains("no job 'firts'") && typo.contains("first"), "{typo}");
+}

@@ -25,6 +25,7 @@ pub mod stf;
 pub mod switch;
 pub mod table;
 pub mod target;
+pub mod worker;
 
 pub use exit::Exit;
 
@@ -79,6 +80,8 @@ pub enum Command {
     Controller(controller::Args),
     /// Submit, list and cancel jobs at a running controller.
     Job(job::Args),
+    /// Run one rank of a synthetic training job on this host, over TCP.
+    Worker(worker::Args),
     /// Look at the program of a switch, or at a P4Info file.
     P4info(p4info::Args),
     /// Look at tables and entries of any P4Runtime switch.
@@ -130,6 +133,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Command::Stf(args) => stf::run(&args, out),
         Command::Controller(args) => controller::run(&args, out),
         Command::Job(args) => job::run(&args, out),
+        Command::Worker(args) => worker::run(&args, out),
         Command::P4info(args) => p4info::run(&args, out),
         Command::Table(args) => table::run(&args, out),
         Command::Register(args) => register::run(&args, out),

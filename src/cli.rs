@@ -14,6 +14,7 @@ pub mod counter;
 pub mod demo;
 pub mod evaluate;
 pub mod exit;
+pub mod fabric;
 mod grid;
 pub mod job;
 pub mod p4info;
@@ -76,6 +77,8 @@ pub enum Command {
     Switch(switch::Args),
     /// Run packet tests (p4c's STF) of a P4 program on the embedded switch.
     Stf(stf::Args),
+    /// Show what a scenario file comes to: addresses, ports, cables, jobs, events.
+    Fabric(fabric::Args),
     /// Run the controller for switches that are there already.
     Controller(controller::Args),
     /// Submit, list and cancel jobs at a running controller.
@@ -131,6 +134,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Command::Simtest(args) => simtest::run(&args, out),
         Command::Switch(args) => switch::run(&args, out),
         Command::Stf(args) => stf::run(&args, out),
+        Command::Fabric(args) => fabric::run(&args, out),
         Command::Controller(args) => controller::run(&args, out),
         Command::Job(args) => job::run(&args, out),
         Command::Worker(args) => worker::run(&args, out),

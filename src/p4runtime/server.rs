@@ -12,6 +12,7 @@
 
 mod arbitration;
 mod check;
+pub mod feed;
 pub mod listen;
 mod pipeline;
 mod read;

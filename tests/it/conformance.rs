@@ -29,6 +29,7 @@ mod bmv2;
 mod bytes;
 mod calls;
 mod copies;
+mod feed;
 mod page;
 mod profiles;
 mod reads;

@@ -17,7 +17,7 @@ pub use connect::{Ring, WorkerError, connect};
 
 use crate::time::Span;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What a rank needs to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +49,8 @@ pub struct Iteration {
     pub compute: Duration,
     /// Time from the first byte handed to TCP to the last byte reduced.
     pub communication: Duration,
+    /// When the first byte was handed to TCP, by the machine's clock.
+    pub began: SystemTime,
 }
 
 /// Largest buffer: a rank holds it twice.

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use serde_json::json;
 use std::io::Write;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Arguments of `ringpath worker`.
 #[derive(Clone, Debug, clap::Args)]
@@ -109,7 +109,11 @@ fn print(output: Format, out: &mut dyn Write, iteration: Iteration) -> std::io::
             iteration.number
         )?,
         Format::Json => {
-            let line = json!({ "iteration": iteration.number, "compute_ms": compute, "comm_ms": communication });
+            let began = iteration.began.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let line = json!({
+                "iteration": iteration.number, "compute_ms": compute, "comm_ms": communication,
+                "comm_began_s": began.as_secs_f64(),
+            });
             writeln!(out, "{line}")?;
         }
     }

@@ -5,7 +5,7 @@ use super::connect::{Channel, Ring, WorkerError};
 use super::{Iteration, Spec};
 use std::io::{Read, Write};
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Bytes of an element: the buffer is of 32-bit floats, as gradients are.
 const ELEMENT: usize = 4;
@@ -46,12 +46,12 @@ impl Ring {
                 // What this rank adds: its number, one more, in every element, and a little of the iteration, so that stale bytes show.
                 part.values.fill(value(spec.rank, number));
             }
-            let computed = Instant::now();
+            let (computed, began) = (Instant::now(), SystemTime::now());
             reduce_all(&mut self.channels, &mut parts, &spec)
                 .map_err(|side| gone(side, &spec, number))?;
             let communication = computed.elapsed();
             verify(&parts, &spec, number)?;
-            done(Iteration { number, compute: computed - begin, communication });
+            done(Iteration { number, compute: computed - begin, communication, began });
         }
         Ok(())
     }

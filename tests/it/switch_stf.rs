@@ -33,6 +33,13 @@ fn every_case_of_our_program_passes() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+#[test]
+fn the_tutorials_case_passes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let json = std::fs::read(root.join("p4/build/reflect.json")).unwrap();
+    check(&json, &root.join("tests/data/samples/reflect.stf")).unwrap();
+}
+
 /// Not part of the project: p4c's own cases, compiled by whoever has p4c.
 #[test]
 #[ignore = "needs STF_CASES=DIR with NAME.json and NAME.stf, e.g. p4c's test data compiled with p4c-bm2-ss"]

@@ -14,6 +14,7 @@ pub mod counter;
 pub mod demo;
 pub mod evaluate;
 pub mod exit;
+pub mod fabric;
 mod grid;
 pub mod job;
 pub mod p4info;
@@ -25,6 +26,7 @@ pub mod stf;
 pub mod switch;
 pub mod table;
 pub mod target;
+pub mod worker;
 
 pub use exit::Exit;
 
@@ -75,10 +77,14 @@ pub enum Command {
     Switch(switch::Args),
     /// Run packet tests (p4c's STF) of a P4 program on the embedded switch.
     Stf(stf::Args),
+    /// Show what a scenario file comes to: addresses, ports, cables, jobs, events.
+    Fabric(fabric::Args),
     /// Run the controller for switches that are there already.
     Controller(controller::Args),
     /// Submit, list and cancel jobs at a running controller.
     Job(job::Args),
+    /// Run one rank of a synthetic training job on this host, over TCP.
+    Worker(worker::Args),
     /// Look at the program of a switch, or at a P4Info file.
     P4info(p4info::Args),
     /// Look at tables and entries of any P4Runtime switch.
@@ -128,8 +134,10 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Command::Simtest(args) => simtest::run(&args, out),
         Command::Switch(args) => switch::run(&args, out),
         Command::Stf(args) => stf::run(&args, out),
+        Command::Fabric(args) => fabric::run(&args, out),
         Command::Controller(args) => controller::run(&args, out),
         Command::Job(args) => job::run(&args, out),
+        Command::Worker(args) => worker::run(&args, out),
         Command::P4info(args) => p4info::run(&args, out),
         Command::Table(args) => table::run(&args, out),
         Command::Register(args) => register::run(&args, out),

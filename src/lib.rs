@@ -33,4 +33,5 @@ pub mod telemetry;
 pub mod time;
 pub mod topology;
 pub mod units;
+pub mod worker;
 pub mod workload;

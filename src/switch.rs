@@ -1,6 +1,6 @@
 //! The embedded P4 switch. In: a BMv2 JSON program, P4Runtime updates, packets with a port and a time. Out: packets
-//! with a port and a time, and messages for the controller. Must not know our program, a clock, a socket; only `real_time`,
-//! which drives a switch that is a process, owns a clock.
+//! with a port and a time, and messages for the controller. Must not know our program, a clock, a socket; of a switch that is
+//! a process only `real_time`, which drives it, owns a clock, and only `port`, which brings its packets, knows sockets and files.
 //!
 //! ```text
 //!  JSON ─load─► Program ─┐

@@ -5,8 +5,9 @@
 use super::{Exit, Format, exit, grid};
 use crate::p4runtime::proto::ringpath::v1::controller_client::ControllerClient;
 use crate::p4runtime::proto::ringpath::v1::{
-    CancelJobRequest, FlowState, JobSpec, JobState, ListJobsRequest, SubmitJobsRequest, Transport,
-    WatchEventsRequest, submit_jobs_request::Wait as Until, transport,
+    CancelJobRequest, FlowState, JobSpec, JobState, ListJobsRequest, ReportProgressRequest,
+    SubmitJobsRequest, Transport, WatchEventsRequest, submit_jobs_request::Wait as Until,
+    transport,
 };
 use crate::time::Span;
 use crate::topology::Topology;
@@ -118,8 +119,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     })
 }
 
-async fn connect(args: &Args) -> anyhow::Result<ControllerClient<Channel>> {
-    let address = &args.controller;
+/// A connection to a controller.
+///
+/// # Errors
+/// No address; nobody there.
+pub async fn connect(address: &str) -> anyhow::Result<ControllerClient<Channel>> {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| {
         exit::usage(format!(
             "--controller '{address}' is no address; write for example 127.0.0.1:9580"
@@ -132,6 +136,21 @@ async fn connect(args: &Args) -> anyhow::Result<ControllerClient<Channel>> {
         )
     })?;
     Ok(ControllerClient::new(channel))
+}
+
+/// Tells a controller how many iterations of a job are done.
+///
+/// # Errors
+/// The controller's refusal.
+pub async fn report(
+    client: &mut ControllerClient<Channel>,
+    job: &str,
+    iterations: u32,
+) -> anyhow::Result<()> {
+    let compute_ns = Vec::new();
+    let request = ReportProgressRequest { job: job.to_owned(), iterations, compute_ns };
+    client.report_progress(request).await.map_err(|status| refused(&status))?;
+    Ok(())
 }
 
 /// A refusal, in the controller's words.
@@ -157,7 +176,7 @@ impl Submit {
             Wait::Installed => Until::Installed,
         };
         let request = SubmitJobsRequest { jobs, wait: wait.into() };
-        let answer = connect(args).await?.submit_jobs(request).await;
+        let answer = connect(&args.controller).await?.submit_jobs(request).await;
         let results = answer.map_err(|status| refused(&status))?.into_inner().results;
         let row = |result: &_| {
             let crate::p4runtime::proto::ringpath::v1::submit_jobs_response::Result {
@@ -221,7 +240,7 @@ fn specs(topology: &Topology, jobs: &[&Job], tcp: Option<u16>) -> anyhow::Result
 }
 
 async fn list(args: &Args, output: Format, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let answer = connect(args).await?.list_jobs(ListJobsRequest {}).await;
+    let answer = connect(&args.controller).await?.list_jobs(ListJobsRequest {}).await;
     let jobs = answer.map_err(|status| refused(&status))?.into_inner().jobs;
     grid::write(
         output,
@@ -277,7 +296,7 @@ fn table(jobs: &[JobState], out: &mut dyn Write) -> std::io::Result<()> {
 }
 
 async fn cancel(args: &Args, names: &[String], out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let mut client = connect(args).await?;
+    let mut client = connect(&args.controller).await?;
     for name in names {
         let answer = client.cancel_job(CancelJobRequest { name: name.clone() }).await;
         answer.map_err(|status| refused(&status))?;
@@ -287,7 +306,7 @@ async fn cancel(args: &Args, names: &[String], out: &mut dyn Write) -> anyhow::R
 }
 
 async fn watch(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let answer = connect(args).await?.watch_events(WatchEventsRequest {}).await;
+    let answer = connect(&args.controller).await?.watch_events(WatchEventsRequest {}).await;
     let mut events = answer.map_err(|status| refused(&status))?.into_inner();
     while let Some(told) = events.message().await.map_err(|status| refused(&status))? {
         let at = Span(told.at_ns).as_secs_f64();

@@ -11,7 +11,7 @@ use crate::p4runtime::server::tls::Tls;
 use crate::p4runtime::server::{Profile, Server};
 use crate::switch::real_time::Driver;
 use crate::switch::traffic::MAX_QUEUES;
-use crate::switch::{Config, Switch};
+use crate::switch::{Config, MAX_PACKETS, Switch};
 use crate::time::Time;
 use anyhow::Context as _;
 use clap::Parser as _;
@@ -60,6 +60,10 @@ fn drop_port(text: &str) -> Result<u16, String> {
 
 fn queues(text: &str) -> Result<u8, String> {
     within(text, 1, MAX_QUEUES)
+}
+
+fn depth(text: &str) -> Result<u32, String> {
+    within(text, 1, MAX_PACKETS as u32)
 }
 
 /// Arguments of `ringpath switch`. What simple_switch_grpc wants behind `--` is taken before it as well.
@@ -134,6 +138,9 @@ pub struct Own {
     /// Strict-priority queues per port, the highest number first. Default 1.
     #[arg(long, value_name = "N", value_parser = queues)]
     pub priority_queues: Option<u8>,
+    /// Packets that fit into each queue (BMv2 sets it over Thrift). Default 64.
+    #[arg(long, value_name = "PACKETS", value_parser = depth)]
+    pub queue_depth: Option<u32>,
 }
 
 /// What stands behind `--`, parsed by the same rules.
@@ -199,6 +206,7 @@ impl Args {
                 .priority_queues
                 .or(own.1.priority_queues)
                 .unwrap_or(default.priority_queues),
+            queue_packets: own.0.queue_depth.or(own.1.queue_depth).unwrap_or(default.queue_packets),
             mimic_bmv2: self.mimic_bmv2,
             ..default
         };
@@ -362,6 +370,25 @@ fn load(server: &mut Server<Switch>, program: &Path, p4info: Option<&Path>) -> a
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn flags_of_the_target_count_on_either_side_of_the_dashes_and_behind_them_first() {
+        let config = |flags: &str| {
+            let line = ["x"].into_iter().chain(flags.split_whitespace());
+            let config = Line::try_parse_from(line).unwrap().args.settings().unwrap().config;
+            (config.queue_packets, config.priority_queues, config.cpu_port.0)
+        };
+        assert_eq!(config(""), (64, 1, 510));
+        assert_eq!(config("--queue-depth 9 --priority-queues 8"), (9, 8, 510));
+        let both = "--queue-depth 9 --cpu-port 3 -- --queue-depth 7 --priority-queues 2";
+        assert_eq!(config(both), (7, 2, 3));
+    }
 
     #[test]
     fn an_address_of_all_interfaces_means_this_machine_unless_there_is_tls() {

@@ -22,7 +22,7 @@ use super::store::{Store, StoreError};
 use crate::id::SwitchId;
 use crate::p4runtime::client::tls::Credentials;
 use crate::time::{Span, Time};
-use link::Link;
+use link::{Cables, Link};
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use timers::Timers;
@@ -172,11 +172,15 @@ impl<S: Store> Driver<S> {
         let (input, inputs) = mpsc::channel(INPUTS_MAX);
         let (events, _) = broadcast::channel(EVENTS_MAX);
         let links = parts.peers.into_iter().enumerate();
-        let links = links.map(|(at, peer)| Link::new(SwitchId::from(at), peer, input.clone()));
+        let links = links.map(|(at, peer)| {
+            let switch = SwitchId::from(at);
+            Link::new(switch, peer, cables(&parts.core, switch), input.clone())
+        });
+        let links = links.collect();
         let driver = Self {
             core: parts.core,
             store: parts.store,
-            links: links.collect(),
+            links,
             timers: Timers::default(),
             started: Instant::now(),
             asks: asked,
@@ -275,6 +279,16 @@ impl<S: Store> Driver<S> {
             }
         }
         Ok(())
+    }
+}
+
+/// What the ports of a switch lead to.
+fn cables(core: &Core, switch: SwitchId) -> Cables {
+    let topology = core.topology();
+    let links = topology.out_links(topology.switch_node(switch)).iter();
+    Cables {
+        device_id: core.device_id(switch),
+        links: links.map(|link| (topology.link(*link).from_port, *link)).collect(),
     }
 }
 

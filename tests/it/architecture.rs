@@ -63,6 +63,7 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
             ][..],
         ),
         ("report", &[][..]),
+        ("worker", &[][..]),
         (
             "cli",
             &[
@@ -80,6 +81,7 @@ fn may_import() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "straggler",
                 "feedback",
                 "report",
+                "worker",
             ][..],
         ),
     ])

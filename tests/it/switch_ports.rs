@@ -149,6 +149,28 @@ fn a_port_without_an_interface_loses_what_is_sent_to_it_and_says_so() {
 }
 
 #[test]
+fn a_shaped_port_sends_no_faster_than_its_rate_and_loses_nothing_that_its_queue_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(folder.path().join("a_in.pcap")).unwrap();
+    let mut writer = Writer::new(file).unwrap();
+    for n in 0..60 {
+        writer.write(5, &packet([10, 0, 2, n], 64, 1_250)).unwrap();
+    }
+    drop(writer);
+    let mut ports = wanted(&["a", "b"]);
+    ports[1].1 = Some(BitRate(20_000_000));
+    let driver = drive(Ports::files(&ports, folder.path(), Span::ZERO).unwrap());
+    until("60 packets", || stats(&driver).port(PortNo(2)).sent.packets == 60);
+    assert_eq!(stats(&driver).all_drops(), 0);
+    drop(driver);
+    let out = read(&folder.path().join("b_out.pcap"));
+    assert!(out.iter().map(|record| record.bytes[33]).eq(0..60), "in order");
+    // 1,250 bytes are 500 µs at 20 Mbit/s.
+    let took = out[59].time_ns - out[0].time_ns;
+    assert!(took >= 59 * 500_000, "{took} ns");
+}
+
+#[test]
 fn broken_captures_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a_in.pcap"), [0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 0]).unwrap();

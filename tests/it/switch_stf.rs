@@ -33,6 +33,13 @@ fn every_case_of_our_program_passes() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+#[test]
+fn the_tutorials_case_passes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let json = std::fs::read(root.join("p4/build/reflect.json")).unwrap();
+    check(&json, &root.join("tests/data/samples/reflect.stf")).unwrap();
+}
+
 /// `values.stf` was made with simple_switch (docs/switch-conformance.md).
 #[test]
 fn hashes_wide_numbers_unions_and_stacks_have_the_values_that_bmv2_gives() {

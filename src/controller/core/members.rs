@@ -10,7 +10,7 @@
 use super::super::messages::Event;
 use super::{Core, Key};
 use crate::elastic::{self, Generation};
-use crate::id::{FlowId, HostId, JobId};
+use crate::id::{FlowId, HostId, JobId, SwitchId};
 use crate::workload::{Flow, Job};
 use std::collections::BTreeSet;
 
@@ -50,6 +50,12 @@ impl Core {
     #[must_use]
     pub const fn topology(&self) -> &crate::topology::Topology {
         &self.config.topology
+    }
+
+    /// P4Runtime device id of a switch; 0 for one that the fabric does not have.
+    #[must_use]
+    pub fn device_id(&self, switch: SwitchId) -> u64 {
+        self.config.device_ids.get(switch.index()).copied().unwrap_or(0)
     }
 
     /// Name of the policy in force.

@@ -1,19 +1,26 @@
 //! The connection to one switch. In: streams to open, messages, calls. Out: answers, messages and ends as inputs of the core. Must not
 //! know what they mean, or try anything again: the core does.
 //!
+//! A switch that tells when its ports go up and down (`ringpath.v1.Switch`) is listened to; others answer `UNIMPLEMENTED` and are not asked
+//! again on this connection.
+//!
 //! Every stream comes with a connection of its own, so a switch that went away and came back is never spoken to over the remains of
 //! the old one. Calls use the newest connection.
 
 use super::Peer;
 use crate::controller::messages::{Input, RequestId, StreamNo};
-use crate::id::SwitchId;
+use crate::id::{LinkId, PortNo, SwitchId};
 use crate::p4runtime::client::{Client, Limits, StreamReceiver};
 use crate::p4runtime::proto::p4::v1::StreamMessageRequest;
+use crate::p4runtime::proto::ringpath::v1::WatchPortsRequest;
+use crate::p4runtime::proto::ringpath::v1::switch_client::SwitchClient;
 use crate::p4runtime::rpc::{Code, Failure, Rpc, StreamEnd};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tonic::transport::Channel;
 
 /// Messages that wait for a stream: two seconds of readouts at the highest rate. A switch that lags farther behind is cut off.
 const MESSAGES_MAX: usize = 4_096;
@@ -24,9 +31,18 @@ type Newest = Arc<Mutex<Option<Client>>>;
 pub struct Link {
     switch: SwitchId,
     peer: Arc<Peer>,
+    cables: Arc<Cables>,
     inputs: mpsc::Sender<Input>,
     newest: Newest,
     stream: Option<Open>,
+}
+
+/// What the switch's ports lead to.
+pub struct Cables {
+    /// The switch's P4Runtime device id.
+    pub device_id: u64,
+    /// The link out of each port.
+    pub links: BTreeMap<PortNo, LinkId>,
 }
 
 /// The stream last opened.
@@ -38,8 +54,9 @@ struct Open {
 
 impl Link {
     /// A link without a connection.
-    pub fn new(switch: SwitchId, peer: Peer, inputs: mpsc::Sender<Input>) -> Self {
-        Self { switch, peer: Arc::new(peer), inputs, newest: Newest::default(), stream: None }
+    pub fn new(switch: SwitchId, peer: Peer, cables: Cables, inputs: mpsc::Sender<Input>) -> Self {
+        let (peer, cables) = (Arc::new(peer), Arc::new(cables));
+        Self { switch, peer, cables, inputs, newest: Newest::default(), stream: None }
     }
 
     /// Connects and opens a stream, in the background. An older stream ends.
@@ -48,8 +65,9 @@ impl Link {
         let (messages, queued) = mpsc::channel(MESSAGES_MAX);
         let (peer, newest) = (Arc::clone(&self.peer), Arc::clone(&self.newest));
         let (switch, inputs) = (self.switch, self.inputs.clone());
+        let cables = Arc::clone(&self.cables);
         let task = tokio::spawn(async move {
-            let end = serve(&peer, &newest, queued, &inputs, (switch, number)).await;
+            let end = serve((&peer, &cables), &newest, queued, &inputs, (switch, number)).await;
             // The driver has ended if nobody takes it.
             let _ = inputs.send(Input::StreamEnded { switch, stream: number, end }).await;
         });
@@ -121,7 +139,7 @@ impl Drop for Link {
 
 /// Connects, opens the stream and carries messages both ways until it ends.
 async fn serve(
-    peer: &Peer,
+    (peer, cables): (&Peer, &Cables),
     newest: &Newest,
     mut queued: mpsc::Receiver<StreamMessageRequest>,
     inputs: &mpsc::Sender<Input>,
@@ -136,6 +154,7 @@ async fn serve(
         }
     };
     let (sender, mut receiver) = client.open_stream();
+    let watching = watch_ports(client.beside(), cables, inputs);
     *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
     let sending = async {
         while let Some(message) = queued.recv().await {
@@ -148,8 +167,29 @@ async fn serve(
     };
     tokio::select! {
         () = sending => StreamEnd { code: Code::Cancelled, message: "closed".to_owned() },
+        () = watching => StreamEnd { code: Code::Cancelled, message: "closed".to_owned() },
         end = receive(&mut receiver, inputs, (switch, stream)) => end,
     }
+}
+
+/// Reports ports that go up and down, as long as the switch tells. Never returns: how the switch is, its stream shows.
+async fn watch_ports(
+    mut service: SwitchClient<Channel>,
+    cables: &Cables,
+    inputs: &mpsc::Sender<Input>,
+) {
+    let request = WatchPortsRequest { device_id: cables.device_id };
+    if let Ok(events) = service.watch_ports(request).await {
+        let mut events = events.into_inner();
+        while let Ok(Some(event)) = events.message().await {
+            let port = u16::try_from(event.port).map(PortNo);
+            if let Some(&link) = port.ok().and_then(|port| cables.links.get(&port)) {
+                // The driver has ended if nobody takes it.
+                let _ = inputs.send(Input::Link { link, up: event.up }).await;
+            }
+        }
+    }
+    std::future::pending().await
 }
 
 async fn receive(

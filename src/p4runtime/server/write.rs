@@ -118,7 +118,7 @@ impl Batch<'_> {
         device: &mut D,
         update: &mut Update,
     ) -> Result<(), Refusal> {
-        Check { index: self.index, profile: self.profile }.update(update)?;
+        // First, so that a role learns nothing of what is not its own.
         if let Some(entity) = &update.entity
             && !self.scope.entity(entity)
         {
@@ -127,6 +127,7 @@ impl Batch<'_> {
                 "the object is not in the role's scope",
             ));
         }
+        Check { index: self.index, profile: self.profile }.update(update)?;
         device.write(now, update).map_err(|refusal| match (self.profile, refusal.code) {
             // PI has no code for a full table.
             (Profile::Bmv2, Code::ResourceExhausted) => {

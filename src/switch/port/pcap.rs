@@ -184,6 +184,7 @@ impl<W: Write> Writer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn read(bytes: &[u8]) -> Result<Vec<Record>, PcapError> {
         let mut reader = Reader::new(bytes)?;
@@ -221,6 +222,25 @@ mod tests {
             bytes.extend([0xaa, 0xbb]);
             let want = Record { time_ns: 5_000_007_000, bytes: vec![0xaa, 0xbb], length: 1_000 };
             assert_eq!(read(&bytes).unwrap(), [want]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_makes_the_reader_panic_or_give_more_than_there_is(
+            head in prop_oneof![Just(Vec::new()), Just(written())],
+            rest in proptest::collection::vec(any::<u8>(), 0..200),
+            at in any::<proptest::sample::Index>(),
+            value in any::<u8>(),
+        ) {
+            let mut bytes = [head, rest].concat();
+            if !bytes.is_empty() {
+                *at.get_mut(&mut bytes) = value;
+            }
+            if let Ok(records) = read(&bytes) {
+                let total: usize = records.iter().map(|record| 16 + record.bytes.len()).sum();
+                prop_assert_eq!(total + 24, bytes.len());
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 //!  interface ◄─ sendmmsg ◄─ TxSocket::send
 //! ```
 //! V2 and not V3: a V3 block is handed over when it is full or after a time-out, which adds up to a millisecond per hop. Sending has no
-//! ring: `sendmmsg` copies a batch in one call, and neither was faster on veth (`docs/switch-ports.md`).
+//! ring: `sendmmsg` copies a batch in one call and was faster on veth (`docs/switch-ports.md`).
 
 #![allow(
     unsafe_code,

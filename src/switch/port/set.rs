@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Frames from one port between two looks at what leaves. Fewer than a queue holds (64), so that a burst alone fills none; enough that lock,
+/// Frames from one port between two looks at what leaves. Fewer than a queue usually holds (64), so that a burst alone fills none; enough that lock,
 /// clock and system calls are shared by many.
 const BURST: usize = 32;
 
@@ -281,9 +281,11 @@ impl Ports {
         };
         let Kind::Interface(interface) = &mut slot.kind else { return false };
         let (face, recorders) = (&slot.face, &mut slot.recorders);
+        // A burst alone must not fill a queue.
+        let burst = BURST.min(switch.config().queue_packets as usize);
         let mut count_in = 0;
         let mut more = true;
-        while more && count_in < BURST {
+        while more && count_in < burst {
             more = interface.receive(&mut |incoming| match incoming {
                 Incoming::TooLong => switch.lost_outside(Drop::TooLong),
                 Incoming::Frame(frame) => {

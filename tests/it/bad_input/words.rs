@@ -133,6 +133,7 @@ fn flags() -> Vec<Case> {
             "--priority-queues 0",
             "'--priority-queues <N>': it must be a number between 1 and 32",
         ),
+        flag("Clap", "--queue-depth 0", "'--queue-depth <PACKETS>': it must be a number between 1"),
         flag("Clap", "--device-id -1", "unexpected argument '-1' found"),
         flag("Clap", "--device-id many", "'many' is no number from 0 to"),
         flag("Clap", "--p4info x.txtpb", "required arguments were not provided"),

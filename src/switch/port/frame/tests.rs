@@ -1,5 +1,6 @@
 use super::super::ring::Offload;
 use super::*;
+use proptest::prelude::*;
 
 /// Byte by byte, as RFC 1071 tells it: the twin of `checksum(sum(..))`.
 fn twin(bytes: &[u8]) -> u16 {
@@ -180,6 +181,33 @@ fn what_cannot_be_cut_is_refused_whatever_it_claims() {
                 broken[length] = value;
                 let _ = run(&broken, offload(kind, 9), None);
             }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_frame_and_no_offload_makes_it_panic_and_pieces_hold_the_whole_payload(
+        start in prop_oneof![Just(Vec::new()), Just(tcp(0, 0x18)), Just(tcp(0, 0x18)[..34].to_vec())],
+        rest in proptest::collection::vec(any::<u8>(), 0..400),
+        broken in proptest::option::of((any::<proptest::sample::Index>(), any::<u8>())),
+        header in any::<[u8; HEADROOM]>(),
+        kind in prop_oneof![Just(0_u8), Just(1), Just(4), Just(5), any::<u8>()],
+        segment_bytes in prop_oneof![1_u16..60, any::<u16>()],
+        vlan in proptest::option::of((any::<u16>(), any::<u16>())),
+    ) {
+        let mut frame = [start, rest].concat();
+        if let Some((at, value)) = broken.filter(|_| !frame.is_empty()) {
+            *at.get_mut(&mut frame) = value;
+        }
+        let offload = Offload { segment: kind, segment_bytes, ..Offload::read(header) };
+        if let Ok(pieces) = run(&frame, offload, vlan) {
+            let tag = if vlan.is_some() { 4 } else { 0 };
+            let total: usize = pieces.iter().map(Vec::len).sum();
+            prop_assert!(!pieces.is_empty() && total >= frame.len() + tag);
+            let head = pieces[0].len().saturating_sub(usize::from(offload.segment_bytes));
+            let repeated = if kind == 0 { 0 } else { (pieces.len() - 1) * head };
+            prop_assert!(pieces.len() == 1 || total == frame.len() + tag + repeated);
         }
     }
 }

@@ -1,0 +1,275 @@
+//! Ring AllReduce (Patarasuk & Yuan 2009). In: connections, a buffer. Out: the sum of all ranks' buffers in each. Must not know how
+//! ranks found each other.
+
+use super::connect::{Channel, Ring, WorkerError};
+use super::{Iteration, Spec};
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Bytes of an element: the buffer is of 32-bit floats, as gradients are.
+const ELEMENT: usize = 4;
+
+/// What a channel reduces, and room for one part of it.
+struct Part {
+    values: Vec<f32>,
+    out: Vec<u8>,
+    incoming: Vec<u8>,
+}
+
+/// Which neighbour failed.
+enum Side {
+    Previous(std::io::Error),
+    Next(std::io::Error),
+}
+
+impl Ring {
+    /// Runs iterations, calling `done` after each.
+    ///
+    /// # Errors
+    /// [`WorkerError::Gone`] names the neighbour that broke off; [`WorkerError::Wrong`] an element that was not reduced rightly.
+    #[allow(clippy::disallowed_methods, reason = "a worker is a process; it measures real time")]
+    pub fn run(
+        &mut self,
+        iterations: u32,
+        done: &mut dyn FnMut(Iteration),
+    ) -> Result<(), WorkerError> {
+        let spec = self.spec.clone();
+        let elements = usize::try_from(spec.bytes).unwrap_or(usize::MAX).div_ceil(ELEMENT);
+        let share = elements.div_ceil(usize::from(spec.channels));
+        let part = || Part { values: vec![0.0; share], out: Vec::new(), incoming: Vec::new() };
+        let mut parts: Vec<Part> = self.channels.iter().map(|_| part()).collect();
+        for number in 0..iterations {
+            let begin = Instant::now();
+            std::thread::sleep(Duration::from_nanos(spec.compute.0));
+            for part in &mut parts {
+                // What this rank adds: its number, one more, in every element, and a little of the iteration, so that stale bytes show.
+                part.values.fill(value(spec.rank, number));
+            }
+            let (computed, began) = (Instant::now(), SystemTime::now());
+            reduce_all(&mut self.channels, &mut parts, &spec)
+                .map_err(|side| gone(side, &spec, number))?;
+            let communication = computed.elapsed();
+            verify(&parts, &spec, number)?;
+            done(Iteration { number, compute: computed - begin, communication, began });
+        }
+        Ok(())
+    }
+}
+
+fn value(rank: usize, iteration: u32) -> f32 {
+    (rank + 1) as f32 + (iteration % 16) as f32
+}
+
+fn gone(side: Side, spec: &Spec, iteration: u32) -> WorkerError {
+    let ranks = spec.peers.len();
+    let (rank, source) = match side {
+        Side::Previous(error) => ((spec.rank + ranks - 1) % ranks, error),
+        Side::Next(error) => ((spec.rank + 1) % ranks, error),
+    };
+    WorkerError::Gone { rank, address: spec.peers[rank], iteration, source }
+}
+
+/// All channels at the same time.
+fn reduce_all(channels: &mut [Channel], parts: &mut [Part], spec: &Spec) -> Result<(), Side> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = channels
+            .iter_mut()
+            .zip(parts)
+            .map(|(channel, part)| scope.spawn(move || reduce(channel, part, spec)))
+            .collect();
+        // A panic there is none of ours to hide.
+        running.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    })
+}
+
+/// One channel: `n - 1` steps add what comes to what is there, `n - 1` steps take it over.
+fn reduce(channel: &mut Channel, part: &mut Part, spec: &Spec) -> Result<(), Side> {
+    let ranks = spec.peers.len();
+    for step in 0..2 * (ranks - 1) {
+        // In step s the part that leaves is the one that came in step s - 1.
+        let leaving = (spec.rank + 2 * ranks - step) % ranks;
+        let coming = (leaving + ranks - 1) % ranks;
+        let (out, into) =
+            (range(part.values.len(), ranks, leaving), range(part.values.len(), ranks, coming));
+        part.out.clear();
+        part.out.extend(part.values[out].iter().flat_map(|value| value.to_le_bytes()));
+        part.incoming.resize(into.len() * ELEMENT, 0);
+        exchange(channel, &part.out, &mut part.incoming)?;
+        let adds = step < ranks - 1;
+        let came = part
+            .incoming
+            .chunks_exact(ELEMENT)
+            .map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        for (mine, came) in part.values[into].iter_mut().zip(came) {
+            *mine = if adds { *mine + came } else { came };
+        }
+    }
+    Ok(())
+}
+
+/// Sends and receives at once: a ring in which all send first stands still as soon as the buffers of TCP are full.
+fn exchange(channel: &mut Channel, out: &[u8], incoming: &mut [u8]) -> Result<(), Side> {
+    let Channel { from_previous, to_next } = channel;
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| to_next.write_all(out));
+        let received = from_previous.read_exact(incoming);
+        let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        sent.map_err(Side::Next)?;
+        received.map_err(Side::Previous)
+    })
+}
+
+/// The elements of one of `parts` nearly equal parts.
+fn range(elements: usize, parts: usize, part: usize) -> Range<usize> {
+    let (least, more) = (elements / parts, elements % parts);
+    let begin = part * least + part.min(more);
+    begin..begin + least + usize::from(part < more)
+}
+
+/// First, last and some elements between are what the ranks' values add up to.
+fn verify(parts: &[Part], spec: &Spec, iteration: u32) -> Result<(), WorkerError> {
+    let wanted: f32 = (0..spec.peers.len()).map(|rank| value(rank, iteration)).sum();
+    for part in parts {
+        let every = (part.values.len() / 1_024).max(1);
+        let last = part.values.len().saturating_sub(1);
+        let sample =
+            part.values.iter().enumerate().filter(|(at, _)| at % every == 0 || *at == last);
+        for (element, &found) in sample {
+            if found.to_bits() != wanted.to_bits() {
+                return Err(WorkerError::Wrong { iteration, element, found, wanted });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Span;
+    use crate::worker::connect;
+    use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    /// Ports that nobody has right now, one after the other.
+    fn ports(count: u16) -> u16 {
+        let free =
+            |first: u16| (first..first + count).all(|port| TcpListener::bind((HERE, port)).is_ok());
+        let start = 20_000 + u16::try_from(std::process::id() % 20_000).unwrap();
+        (0..).map(|n| start + n * count).find(|first| free(*first)).unwrap()
+    }
+
+    fn spec(rank: usize, ranks: usize, first_port: u16, channels: u16) -> Spec {
+        Spec {
+            job: "test".into(),
+            rank,
+            peers: vec![HERE; ranks],
+            first_port,
+            channels,
+            bytes: 100_003,
+            compute: Span::from_millis(1),
+            patience: Duration::from_secs(20),
+        }
+    }
+
+    #[test]
+    fn every_rank_ends_with_the_sum_of_all_in_every_iteration() {
+        for (ranks, channels) in [(2, 1), (3, 2), (5, 1)] {
+            let first = ports(u16::try_from(ranks).unwrap() * channels);
+            let running: Vec<_> = (0..ranks)
+                .map(|rank| {
+                    std::thread::spawn(move || {
+                        let mut seen = Vec::new();
+                        let mut ring = connect(spec(rank, ranks, first, channels)).unwrap();
+                        // `run` checks the sums itself.
+                        ring.run(3, &mut |iteration| seen.push(iteration)).unwrap();
+                        seen
+                    })
+                })
+                .collect();
+            for thread in running {
+                let seen = thread.join().unwrap();
+                assert_eq!(seen.iter().map(|i| i.number).collect::<Vec<_>>(), [0, 1, 2]);
+                assert!(seen.iter().all(|i| i.compute >= Duration::from_millis(1)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_sum_that_is_not_right_is_found() {
+        let part = |value: f32| Part { values: vec![value; 10], out: vec![], incoming: vec![] };
+        let spec = spec(0, 2, 1, 1);
+        assert!(verify(&[part(3.0)], &spec, 0).is_ok(), "1 + 2");
+        assert!(verify(&[part(5.0)], &spec, 1).is_ok(), "and one each");
+        let mut wrong = part(3.0);
+        wrong.values[9] = 2.0;
+        let error = verify(&[wrong], &spec, 0).unwrap_err();
+        assert!(
+            error.to_string().contains("element 9 of the reduced buffer is 2, not 3"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_rank_that_goes_away_is_named() {
+        let first = ports(2);
+        let other = std::thread::spawn(move || drop(connect(spec(1, 2, first, 1)).unwrap()));
+        let mut ring = connect(spec(0, 2, first, 1)).unwrap();
+        other.join().unwrap();
+        let error = ring.run(2, &mut |_| {}).unwrap_err();
+        assert!(
+            error.to_string().starts_with("rank 1 at 127.0.0.1 went away in iteration 0"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_rank_that_never_comes_and_a_stranger_are_told_apart() {
+        let first = ports(2);
+        let mut alone = spec(0, 2, first, 1);
+        alone.patience = Duration::from_millis(100);
+        let error = connect(alone).unwrap_err().to_string();
+        assert!(
+            error.contains("rank 1 at 127.0.0.1") && error.contains("was not there"),
+            "{error}"
+        );
+
+        let first = ports(2);
+        let stranger = std::thread::spawn(move || {
+            // Rank 0 sends to port `first`, and listens on the one after.
+            let _next = TcpListener::bind((HERE, first)).unwrap();
+            loop {
+                if let Ok(mut stream) = TcpStream::connect((HERE, first + 1)) {
+                    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+                    let _ = stream.read(&mut [0; 1]);
+                    return;
+                }
+            }
+        });
+        let error = connect(spec(0, 2, first, 1)).unwrap_err().to_string();
+        stranger.join().unwrap();
+        assert!(error.contains("something that is no worker"), "{error}");
+    }
+
+    #[test]
+    fn parts_cover_the_buffer_once() {
+        for (elements, parts) in [(10, 3), (2, 5), (7, 7), (0, 2)] {
+            let all: Vec<usize> =
+                (0..parts).flat_map(|part| range(elements, parts, part)).collect();
+            assert_eq!(all, (0..elements).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn rings_that_are_none_are_refused() {
+        let refused = |spec: Spec| connect(spec).unwrap_err().to_string();
+        assert!(refused(spec(0, 1, 1, 1)).contains("at least 2"));
+        assert!(refused(spec(2, 2, 1, 1)).contains("from 0 to 1"));
+        assert!(refused(spec(0, 2, 65_535, 1)).contains("do not fit"));
+        assert!(refused(Spec { bytes: 0, ..spec(0, 2, 1, 1) }).contains("give 1 to"));
+    }
+}

@@ -104,7 +104,7 @@ struct Load {
 
 impl Load {
     fn one(&mut self, number: u64) {
-        let (switch, now) = if number % 4 == 0 {
+        let (switch, now) = if number.is_multiple_of(4) {
             self.packet.clone_from(&self.tagged);
             self.packet[19] = 1 + (number / 4 % 2) as u8;
             &mut self.ours
@@ -121,12 +121,15 @@ impl Load {
         switch.receive(*now, PortNo(1), &self.packet);
         let left = &mut self.left;
         switch.advance(*now, &mut |_| *left += 1);
-        if number % BATCH == 0 {
+        if number.is_multiple_of(BATCH) {
             drop(self.ours.0.take_outbox());
             drop(self.all.0.take_outbox());
             let turn = (number / BATCH) as u32;
-            let kind =
-                if turn / ENTRIES % 2 == 0 { update::Type::Insert } else { update::Type::Delete };
+            let kind = if (turn / ENTRIES).is_multiple_of(2) {
+                update::Type::Insert
+            } else {
+                update::Type::Delete
+            };
             churn(&mut self.all.0, self.all.1, kind, turn % ENTRIES);
         }
     }

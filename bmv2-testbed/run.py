@@ -25,6 +25,12 @@ PATIENCE_S = 30
 # Our tag is 24 bytes, and an Ethernet frame of a host is at most 1,500 + 14.
 FABRIC_MTU = 1600
 FIRST_PORT = 20000
+# With BMv2 the queues are the kernel's (see `shape`); a send buffer that is too small would make the switch wait in send().
+SEND_BUFFER = "/proc/sys/net/core/wmem_default"
+SEND_BUFFER_BYTES = 4_000_000
+# Packets per class, as many as the embedded switch has per queue.
+CLASS_PACKETS = 64
+TAG_ETHERTYPE = "0x88b5"
 # What the testbed can do to real links and processes; the rest is refused before anything is built.
 EVENTS = {"link-down", "link-up", "background-flow", "job-departure"}
 
@@ -36,6 +42,8 @@ class Failure(Exception):
 def arguments():
     parser = argparse.ArgumentParser(description="Run a scenario on Mininet with real switches.")
     parser.add_argument("scenario", metavar="SCENARIO.toml")
+    parser.add_argument("--switch", default="embedded", choices=["embedded", "bmv2"],
+                        help="ringpath switch, or simple_switch_grpc from the PATH (default: embedded)")  # fmt: skip
     parser.add_argument("--policy", default="joint", help="policy that plans (default: joint)")
     parser.add_argument("--feedback", default="best", choices=["none", "raise", "best"], help="how stragglers are helped")
     parser.add_argument("--seed", default="0", help="draws what the scenario leaves open (default: 0)")
@@ -49,9 +57,11 @@ def arguments():
 def missing(args):
     if os.geteuid():
         return "root is needed (network namespaces); run it with sudo"
-    for tool in ("mnexec", "ethtool", "ip"):
+    for tool in ("mnexec", "ethtool", "ip", "tc"):
         if shutil.which(tool) is None:
-            return f"{tool} is not here; apt-get install mininet ethtool"
+            return f"{tool} is not here; apt-get install mininet ethtool iproute2"
+    if args.switch == "bmv2" and shutil.which("simple_switch_grpc") is None:
+        return "simple_switch_grpc is not on the PATH; build it as p4lang/behavioral-model says, or use --switch embedded"
     if not os.access(args.ringpath, os.X_OK):
         return f"there is no program {args.ringpath}; cargo build --release, or give --ringpath"
     try:
@@ -152,6 +162,9 @@ class Testbed:
             host.cmd(f"sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1")
             if inner:
                 host.cmd(f"ip link set {interface} mtu {FABRIC_MTU}")
+            if self.args.switch == "bmv2":
+                # BMv2 passes on checksums and segments that the sender left to hardware; TCP would never connect.
+                host.cmd(f"ethtool -K {interface} tx off tso off gso off gro off")
             host.cmd(f"ip link set {interface} up")
 
     def start_switches(self):
@@ -160,6 +173,12 @@ class Testbed:
             for node, port in ((cable["a"], cable["a_port"]), (cable["b"], cable["b_port"])):
                 if node in ports:
                     ports[node].append((port, cable["rate_bps"]))
+        start = self.start_bmv2 if self.args.switch == "bmv2" else self.start_embedded
+        start(ports)
+        for name in self.ids:
+            self.listening(name, f"127.0.0.1:{self.grpc[name]}")
+
+    def start_embedded(self, ports):
         for name, own in ports.items():
             command = [self.args.ringpath, "switch", "--no-p4", "--device-id", str(self.ids[name])]
             command += ["--priority-queues", str(self.fabric["queues"]), "--cpu-port", "510", "--drop-port", "511"]
@@ -169,8 +188,53 @@ class Testbed:
             if self.args.pcap:
                 command += ["--pcap", self.args.results]
             self.processes.start(name, command)
-        for name in self.ids:
-            self.listening(name, f"127.0.0.1:{self.grpc[name]}")
+
+    def start_bmv2(self, ports):
+        knows = subprocess.run(["simple_switch_grpc", "--help"], capture_output=True, text=True)
+        thrift = "--thrift-port" in knows.stdout + knows.stderr
+        with open(SEND_BUFFER) as file:
+            before = file.read()
+        with open(SEND_BUFFER, "w") as file:
+            file.write(str(SEND_BUFFER_BYTES))
+        try:
+            for name, own in ports.items():
+                command = ["simple_switch_grpc", "--no-p4", "--device-id", str(self.ids[name]), "-L", "error"]
+                # Thrift listens on all addresses and knows no passwords; at least no two switches get in each other's way.
+                command += ["--thrift-port", str(free_port())] if thrift else []
+                for port, rate in own:
+                    self.shape(name, port, rate)
+                    command += ["-i", f"{port}@{self.interface(name, port)}"]
+                if self.args.pcap:
+                    command += ["--pcap", self.args.results]
+                command += ["--", "--grpc-server-addr", f"127.0.0.1:{self.grpc[name]}", "--cpu-port", "510"]
+                command += ["--drop-port", "511", "--priority-queues", str(self.fabric["queues"])]
+                self.processes.start(name, command)
+            for name in self.ids:
+                self.listening(name, f"127.0.0.1:{self.grpc[name]}")
+        finally:
+            with open(SEND_BUFFER, "w") as file:
+                file.write(before)
+
+    def shape(self, name, port, rate):
+        """Strict priority at a port of BMv2, whose own queues cannot share a rate: one HTB class per queue of the tag's first byte. Packets
+        without a tag, those to hosts among them, share the class below the lowest."""
+        device, queues = self.interface(name, port), self.fabric["queues"]
+        commands = [
+            "qdisc add dev DEV root handle 1: htb default 10 r2q 1",
+            f"class add dev DEV parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst 3000 cburst 3000 quantum 1600",
+        ]
+        for queue in range(queues):
+            minor = f"1:1{queue}"
+            commands += [
+                f"class add dev DEV parent 1:1 classid {minor} htb rate 8kbit ceil {rate}bit prio {queues - 1 - queue} burst 1600 "
+                "cburst 3000 quantum 1600",
+                f"qdisc add dev DEV parent {minor} handle 2{queue}: pfifo limit {CLASS_PACKETS}",
+                f"filter add dev DEV parent 1: protocol {TAG_ETHERTYPE} prio 1 u32 match u8 {queue << 1:#x} 0x0e at 0 flowid {minor}",
+            ]
+        for command in commands:
+            done = subprocess.run(["tc", *command.replace("DEV", device).split()], capture_output=True, text=True)
+            if done.returncode:
+                raise Failure(f"tc {command.replace('DEV', device)}: {done.stderr.strip()}")
 
     def listening(self, name, address):
         host, port = address.rsplit(":", 1)
@@ -296,14 +360,14 @@ class Testbed:
             mean = sum(counted) / len(counted) if counted else None
             jobs[job["name"]] = {"iterations": done, "comm_ms": mean, "longest_ms": max(counted, default=None)}
         means = [job["comm_ms"] for job in jobs.values() if job["comm_ms"] is not None]
-        switches = {
+        switches = {} if self.args.switch == "bmv2" else {
             name: json.loads(self.ringpath("switch", "--stats", "--device-id", str(self.ids[name]), "-o", "json",
                                            "--grpc-server-addr", f"127.0.0.1:{self.grpc[name]}"))
             for name in self.fabric["switches"]
         }  # fmt: skip
         listed = json.loads(self.ringpath("job", "list", "-o", "json", "--controller", self.api))
         document = {
-            "scenario": self.fabric["name"], "policy": self.args.policy, "switch": "embedded",
+            "scenario": self.fabric["name"], "policy": self.args.policy, "switch": self.args.switch,
             "comm_ms_mean": sum(means) / len(means) if means else None, "jobs": jobs, "events": self.played,
             "plan": listed, "switches": switches,
         }  # fmt: skip
@@ -358,7 +422,7 @@ def main():
         sys.exit(f"testbed: {failure}")
     finally:
         testbed.clean()
-    print(f"{document['scenario']}, {args.policy}: communication {document['comm_ms_mean']:.1f} ms")
+    print(f"{document['scenario']}, {args.policy}, {args.switch}: communication {document['comm_ms_mean']:.1f} ms")
     for name, job in document["jobs"].items():
         print(f"  {name:16} {job['comm_ms']:9.1f} ms over {job['iterations']} iterations, longest {job['longest_ms']:.1f} ms")
     print(f"results in {args.results}")

@@ -4,9 +4,10 @@
 //! address of its service; then it runs until SIGINT or SIGTERM. What it promised is in the store; started again it goes on.
 
 use super::demo::{Goal, Help, Reading, artifacts, rho};
+use super::target::TlsFlags;
 use super::{Exit, exit};
 use crate::controller::core::Core;
-use crate::controller::driver::{Driver, Parts, Peer, api};
+use crate::controller::driver::{Driver, Parts, Peer, api, metrics};
 use crate::controller::store::RedbStore;
 use crate::controller::{Config, FeedbackConfig, Limits, Planning, SharedPolicy, TelemetryConfig};
 use crate::p4runtime::p4info::Index;
@@ -54,6 +55,12 @@ pub struct Args {
     /// Address of the controller's own service; loopback only, port 0 lets the system choose.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9580")]
     pub listen: SocketAddr,
+    /// Address of a page with figures for Prometheus, at /metrics; loopback only. None unless given.
+    #[arg(long, value_name = "IP:PORT")]
+    pub metrics: Option<SocketAddr>,
+    /// TLS towards the switches.
+    #[command(flatten)]
+    pub tls: TlsFlags,
     /// Policy that plans.
     #[arg(long, value_name = "NAME", default_value = "joint")]
     pub policy: String,
@@ -105,7 +112,7 @@ fn place(text: &str) -> Result<(String, Place), String> {
         return Err(wrong());
     }
     let device_id = super::number(device)?;
-    Ok((name.to_owned(), Place { address: format!("http://{address}"), device_id }))
+    Ok((name.to_owned(), Place { address: address.to_owned(), device_id }))
 }
 
 /// Runs the controller until a signal ends it.
@@ -124,10 +131,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         anyhow::Ok(Box::new(BufWriter::new(file)) as Box<dyn Write + Send>)
     });
     let core = Core::new(config(args, &scenario, &places)?)?;
-    let peers = places.into_iter().map(|(name, place)| Peer {
-        name,
-        address: place.address,
-        credentials: None,
+    let credentials = args.tls.load()?;
+    let scheme = if credentials.is_some() { "https" } else { "http" };
+    let peers = places.into_iter().map(|(name, place)| {
+        let address = format!("{scheme}://{}", place.address);
+        Peer { name, address, credentials: credentials.clone() }
     });
     let parts = Parts { core, store, peers: peers.collect(), record: record.transpose()? };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -140,7 +148,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let stop = super::switch::signals()?;
         let (driver, handle) = Driver::new(parts)?;
         let serving = api::serve(args.listen, handle.clone()).await?;
-        super::switch::announce(out, &format!("controller on {}", serving.addr()))?;
+        let page = match args.metrics {
+            Some(addr) => Some(metrics::serve(addr, handle.clone(), handle.call_times()).await?),
+            None => None,
+        };
+        let metrics = page.as_ref().map_or_else(String::new, |page| {
+            format!(", metrics on http://{}/metrics", page.addr())
+        });
+        super::switch::announce(out, &format!("controller on {}{metrics}", serving.addr()))?;
         let running = tokio::spawn(driver.run());
         let stopped = async {
             stop.await;
@@ -234,7 +249,7 @@ mod tests {
         let (name, at) = place("leaf1=10.0.0.1:50051,7").unwrap();
         assert_eq!(
             (name.as_str(), at.address.as_str(), at.device_id),
-            ("leaf1", "http://10.0.0.1:50051", 7)
+            ("leaf1", "10.0.0.1:50051", 7)
         );
         assert_eq!(place("s=[::1]:1").unwrap().1.device_id, 0);
         for bad in [

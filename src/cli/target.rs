@@ -74,7 +74,11 @@ pub struct TlsFlags {
 }
 
 impl TlsFlags {
-    fn load(&self) -> anyhow::Result<Option<Credentials>> {
+    /// Reads the files; `None` without an authority.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is no PEM; a key that everybody may read.
+    pub fn load(&self) -> anyhow::Result<Option<Credentials>> {
         let Some(authority) = &self.tls_cacert else { return Ok(None) };
         let identity = match (&self.tls_cert, &self.tls_key) {
             (Some(cert), Some(key)) => {

@@ -13,6 +13,7 @@
 
 pub mod api;
 mod link;
+pub mod metrics;
 mod timers;
 
 use super::core::Core;
@@ -23,6 +24,7 @@ use crate::id::SwitchId;
 use crate::p4runtime::client::tls::Credentials;
 use crate::time::{Span, Time};
 use link::{Cables, Link};
+use metrics::CallTimes;
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use timers::Timers;
@@ -89,10 +91,18 @@ enum Ask {
 #[derive(Clone)]
 pub struct Handle {
     asks: mpsc::Sender<Ask>,
-    events: broadcast::Sender<(Time, Event)>,
+    /// Weak, so that whoever waits for an event of a driver that has ended hears of its end.
+    events: broadcast::WeakSender<(Time, Event)>,
+    calls: CallTimes,
 }
 
 impl Handle {
+    /// The time that calls to switches took.
+    #[must_use]
+    pub const fn call_times(&self) -> &CallTimes {
+        &self.calls
+    }
+
     /// Hands the core an input; returns when it is queued, not when it is handled.
     ///
     /// # Errors
@@ -122,7 +132,10 @@ impl Handle {
     /// how many it missed.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<(Time, Event)> {
-        self.events.subscribe()
+        match self.events.upgrade() {
+            Some(events) => events.subscribe(),
+            None => broadcast::channel(1).1,
+        }
     }
 
     /// Asks the driver to end. What is stored stays; the next controller goes on from there.
@@ -171,10 +184,12 @@ impl<S: Store> Driver<S> {
         let (asks, asked) = mpsc::channel(INPUTS_MAX);
         let (input, inputs) = mpsc::channel(INPUTS_MAX);
         let (events, _) = broadcast::channel(EVENTS_MAX);
+        let calls = CallTimes::default();
         let links = parts.peers.into_iter().enumerate();
         let links = links.map(|(at, peer)| {
             let switch = SwitchId::from(at);
-            Link::new(switch, peer, cables(&parts.core, switch), input.clone())
+            let cables = cables(&parts.core, switch);
+            Link::new(switch, peer, cables, calls.clone(), input.clone())
         });
         let links = links.collect();
         let driver = Self {
@@ -185,10 +200,11 @@ impl<S: Store> Driver<S> {
             started: Instant::now(),
             asks: asked,
             inputs,
-            events: events.clone(),
+            events,
             record: parts.record,
         };
-        Ok((driver, Handle { asks, events }))
+        let events = driver.events.downgrade();
+        Ok((driver, Handle { asks, events, calls }))
     }
 
     /// Boots the core and runs until somebody asks it to stop. Needs a runtime with several threads: a plan takes a while and must not

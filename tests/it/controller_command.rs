@@ -3,7 +3,8 @@
 
 use crate::inspect::{Switch, output, ringpath, stderr};
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 
@@ -64,13 +65,15 @@ impl Fabric {
 struct Controller {
     child: Child,
     address: String,
+    /// Where its metrics are, without the scheme.
+    page: String,
 }
 
 impl Controller {
     fn start(fabric: &Fabric) -> Self {
         let mut child = ringpath()
             .args(["controller", &fabric.scenario(), "--policy", "least-loaded"])
-            .args(["--listen", "127.0.0.1:0", "--store"])
+            .args(["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--store"])
             .arg(fabric.path("store.redb"))
             .args(fabric.flags())
             .stdout(Stdio::piped())
@@ -78,8 +81,9 @@ impl Controller {
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("controller on ").expect("an address").to_owned();
-        Self { child, address }
+        let told = line.trim().strip_prefix("controller on ").expect("an address");
+        let (address, page) = told.split_once(", metrics on http://").expect("a page");
+        Self { child, address: address.to_owned(), page: page.to_owned() }
     }
 
     fn job(&self, args: &[&str]) -> Output {
@@ -90,6 +94,16 @@ impl Controller {
         let listed = self.job(&["list", "-o", "json"]);
         assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
         serde_json::from_slice(&listed.stdout).unwrap()
+    }
+
+    fn metrics(&self) -> String {
+        let (address, path) = self.page.split_once('/').unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
     }
 
     /// Ends it as a service manager does, and gives its exit code.
@@ -133,6 +147,16 @@ fn jobs_are_submitted_installed_listed_cancelled_and_survive_the_controller() {
     assert_eq!(flow["path"], serde_json::json!(["h1", "leaf1", "spine1", "leaf2", "h3"]));
     assert_eq!((&jobs[0]["ready"], &flow["in_force"]), (&true.into(), &true.into()), "{jobs:#}");
     // Data of two flows and answers of two others start at each leaf.
+    let figures = controller.metrics();
+    assert!(figures.starts_with("HTTP/1.1 200 OK"), "{figures}");
+    for wanted in [
+        "ringpath_jobs 2",
+        "ringpath_flows 4",
+        "ringpath_switch_used{switch=\"leaf2\"} 1",
+        "rpc=\"Write\"",
+    ] {
+        assert!(figures.contains(wanted), "{wanted} is not in\n{figures}");
+    }
     assert_eq!([0, 1, 2].map(|at| classified(&fabric.switches[at])), [4, 4, 0]);
 
     let again = controller.job(&["submit", &fabric.scenario(), "first"]);

@@ -28,6 +28,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
 /// Far longer than anything here takes; only a hang reaches it.
@@ -270,6 +271,25 @@ async fn a_switch_that_nobody_reaches_holds_up_nobody_and_leaves_the_plan() {
     let used = controller.handle.look(move |core| core.uses(SwitchId::from(dead))).await.unwrap();
     assert!(!used, "plans avoid it");
     controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_a_driver_that_has_ended_is_told() {
+    let switches = fabric().await;
+    let controller = Controller::start(MemoryStore::default(), peers(&switches), None);
+    let (handle, mut events) = (controller.handle.clone(), controller.handle.events());
+    controller.stop().await;
+    let told = async {
+        loop {
+            if let Err(RecvError::Closed) = events.recv().await {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(WATCHDOG, told).await.expect("the events end");
+    assert!(matches!(handle.events().recv().await, Err(RecvError::Closed)));
+    assert!(handle.look(Core::converged).await.is_err());
+    assert!(handle.input(Input::Replan).await.is_err());
 }
 
 #[derive(Clone, Default)]

@@ -8,6 +8,7 @@
 //! the old one. Calls use the newest connection.
 
 use super::Peer;
+use super::metrics::CallTimes;
 use crate::controller::messages::{Input, RequestId, StreamNo};
 use crate::id::{LinkId, PortNo, SwitchId};
 use crate::p4runtime::client::{Client, Limits, StreamReceiver};
@@ -32,6 +33,7 @@ pub struct Link {
     switch: SwitchId,
     peer: Arc<Peer>,
     cables: Arc<Cables>,
+    calls: CallTimes,
     inputs: mpsc::Sender<Input>,
     newest: Newest,
     stream: Option<Open>,
@@ -54,9 +56,15 @@ struct Open {
 
 impl Link {
     /// A link without a connection.
-    pub fn new(switch: SwitchId, peer: Peer, cables: Cables, inputs: mpsc::Sender<Input>) -> Self {
+    pub fn new(
+        switch: SwitchId,
+        peer: Peer,
+        cables: Cables,
+        calls: CallTimes,
+        inputs: mpsc::Sender<Input>,
+    ) -> Self {
         let (peer, cables) = (Arc::new(peer), Arc::new(cables));
-        Self { switch, peer, cables, inputs, newest: Newest::default(), stream: None }
+        Self { switch, peer, cables, calls, inputs, newest: Newest::default(), stream: None }
     }
 
     /// Connects and opens a stream, in the background. An older stream ends.
@@ -105,11 +113,14 @@ impl Link {
     pub fn call(&self, request: RequestId, deadline: Duration, rpc: Rpc) {
         let client = self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (switch, inputs) = (self.switch, self.inputs.clone());
+        let (calls, peer) = (self.calls.clone(), Arc::clone(&self.peer));
         tokio::spawn(async move {
+            let (name, begin) = (rpc.name(), tokio::time::Instant::now());
             let result = match client {
                 Some(client) => client.call(rpc, Some(deadline)).await,
                 None => Err(Failure::new(Code::Unavailable, "there is no connection")),
             };
+            calls.note(&peer.name, name, begin.elapsed());
             // As above.
             let _ = inputs.send(Input::Reply { switch, request, result }).await;
         });

@@ -17,7 +17,7 @@ mod tests;
 
 use crate::switch::{
     code::Op,
-    expr::wide,
+    expr::{Expr, narrow, wide},
     parse::StateNo,
     phv::{FieldRef, Phv, mask},
     program::{Input, Node, Program, Table, TableNo},
@@ -279,8 +279,7 @@ impl<'a, S: State> Machine<'a, S> {
                     at = to as usize;
                 }
                 Op::Wide { d, dw, e } => {
-                    let value = wide::evaluate(&program.wide[e as usize], s.0);
-                    wide::write(s.0, FieldRef { slot: d, width: dw }, &value);
+                    evaluate(&program.wide[e as usize], s.0, FieldRef { slot: d, width: dw });
                 }
                 rare if arithmetic(s, rare) => {}
                 other => self.primitive(other)?,
@@ -494,6 +493,14 @@ pub(crate) fn pack(key: &mut [u64], limb: u32, shift: u32, slots: &[u64], source
     } else {
         let limbs = source.limbs();
         key[limb..limb + limbs].copy_from_slice(&slots[slot..slot + limbs]);
+    }
+}
+
+/// Evaluates an expression that 64-bit arithmetic cannot.
+fn evaluate(expr: &Expr, slots: &mut [u64], to: FieldRef) {
+    match narrow::low(expr, slots).filter(|_| to.width <= narrow::MAX_WIDTH) {
+        Some(value) => narrow::write(slots, to, value),
+        None => wide::write(slots, to, &wide::evaluate(expr, slots)),
     }
 }
 

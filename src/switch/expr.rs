@@ -4,9 +4,11 @@
 //! BMv2 computes on integers of any size and cuts only when it assigns, so `(a + b) >> 1` keeps the carry. [`Builder`]
 //! finds for each node the range of its values. As long as the ranges of the nodes whose high bits matter fit 64 bits,
 //! arithmetic modulo 2^64 gives the same result and is what is emitted; else the whole expression is kept as a tree and
-//! evaluated by [`wide::evaluate`], slow and obviously right. A test compares the two on random trees.
+//! evaluated by [`narrow::low`], on 128 bits, and where these do not suffice by [`wide::evaluate`], slow and obviously right. A
+//! test compares them on random trees.
 
 pub mod compile;
+pub mod narrow;
 mod range;
 pub mod wide;
 

@@ -33,6 +33,7 @@ from p4.v1 import p4runtime_pb2_grpc
 
 SWITCH = os.environ.get("SIMPLE_SWITCH", "simple_switch_grpc")
 SETTLE_S = float(os.environ.get("SETTLE_S", "1"))  # after a change, before the next packet; p4c's driver has 1
+PACE_S = 0.002  # between packets: a queue of BMv2 holds 64
 DRAIN_S = 2  # at the end; p4c's driver has 2
 PATIENCE_S = 60
 
@@ -364,6 +365,7 @@ def run(base):
                     time.sleep(SETTLE_S if changed else 0)
                     changed = False
                     os.write(pipes[int(port)], record(bytes.fromhex("".join(data))))
+                    time.sleep(PACE_S)
                 elif verb == "expect":
                     port, *data = rest.split()
                     expected.setdefault(int(port), []).append("".join(data).lower() or None)

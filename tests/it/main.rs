@@ -35,4 +35,5 @@ mod switch_allocations;
 mod switch_ports;
 mod switch_statistics;
 mod switch_stf;
+mod switch_suite;
 mod switch_trace;

@@ -207,6 +207,9 @@ impl<S: State> Machine<'_, S> {
     }
 
     fn log(&self, message: u32) {
+        if !tracing::enabled!(target: "p4", tracing::Level::INFO) {
+            return;
+        }
         let message = &self.program.messages[message as usize];
         let mut text = String::new();
         let mut values = message.values.iter();

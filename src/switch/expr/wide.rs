@@ -1,5 +1,5 @@
 //! Evaluation on integers of any size. In: an expression whose leaves are constants and fields, and the slots. Out: a
-//! number (truth values are 0 and 1). The twin of `compile`: slow, allocates, follows BMv2's `expressions.cpp` node
+//! number (truth values are 0 and 1). The twin of `compile` and `narrow`: slow, allocates, follows BMv2's `expressions.cpp` node
 //! by node.
 
 use crate::switch::{
@@ -10,7 +10,7 @@ use num_bigint::{BigInt, BigUint, Sign};
 
 /// Largest shift that is carried out: beyond it every field of a program has been shifted out, and a program could
 /// otherwise ask for gigabytes with `1 << x`.
-const MAX_SHIFT: u64 = 1 << 17;
+pub(super) const MAX_SHIFT: u64 = 1 << 17;
 
 /// The number in a field.
 #[must_use]

@@ -66,6 +66,19 @@ fn every_row_can_be_fed_as_bytes() {
     }
 }
 
+/// A corpus for `fuzz/`: each record alone, and all of them. Where to is said by `RINGPATH_SEEDS`; without it, nothing is done.
+#[test]
+fn writes_seeds() {
+    let Ok(folder) = std::env::var("RINGPATH_SEEDS") else { return };
+    std::fs::create_dir_all(&folder).unwrap();
+    let records = records();
+    for (number, record) in records.iter().enumerate() {
+        let bytes = [&[0], record.as_slice()].concat();
+        std::fs::write(format!("{folder}/record-{number}"), bytes).unwrap();
+    }
+    std::fs::write(format!("{folder}/all"), [&[1], records.concat().as_slice()].concat()).unwrap();
+}
+
 static RECORDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(records);
 
 /// A session of records, some with bytes changed, cut or repeated.

@@ -16,6 +16,7 @@ pub mod evaluate;
 pub mod exit;
 pub mod fabric;
 mod grid;
+pub mod import;
 pub mod job;
 pub mod p4info;
 pub mod plan;
@@ -79,6 +80,8 @@ pub enum Command {
     Stf(stf::Args),
     /// Show what a scenario file comes to: addresses, ports, cables, jobs, events.
     Fabric(fabric::Args),
+    /// Turn logs of training jobs into parts of a scenario file.
+    Import(import::Args),
     /// Run the controller for switches that are there already.
     Controller(controller::Args),
     /// Submit, list and cancel jobs at a running controller.
@@ -135,6 +138,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Command::Switch(args) => switch::run(&args, out),
         Command::Stf(args) => stf::run(&args, out),
         Command::Fabric(args) => fabric::run(&args, out),
+        Command::Import(args) => import::run(&args, out),
         Command::Controller(args) => controller::run(&args, out),
         Command::Job(args) => job::run(&args, out),
         Command::Worker(args) => worker::run(&args, out),

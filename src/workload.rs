@@ -13,6 +13,7 @@ use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 mod flows;
+pub mod import;
 pub mod models;
 pub mod place;
 pub mod scenario;

@@ -391,6 +391,17 @@ mod tests {
     }
 
     #[test]
+    fn flags_of_bmv2_that_change_nothing_are_noted_one_by_one() {
+        let flags = "--thrift-port 9090 --nanolog ipc:///x -L debug --log-flush --dump-packet-data 9 \
+                     --max-port-count 8 --notifications-addr ipc:///y --debugger --log-file-max-size 9 \
+                     --no-p4 --log-console -- --max-mc-groups 7";
+        let line = ["x"].into_iter().chain(flags.split_whitespace());
+        let notes = Line::try_parse_from(line).unwrap().args.settings().unwrap().notes;
+        assert_eq!(notes.len(), 10, "{notes:?}");
+        assert!(notes.iter().all(|note| note.contains(" does nothing: ")), "{notes:?}");
+    }
+
+    #[test]
     fn an_address_of_all_interfaces_means_this_machine_unless_there_is_tls() {
         for (asked, narrow) in [("0.0.0.0:50051", "127.0.0.1:50051"), ("[::]:5", "[::1]:5")] {
             let (addr, note) = address(asked, false).unwrap();

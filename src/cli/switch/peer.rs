@@ -10,6 +10,33 @@ pub struct Foreign {
     /// Packets over gRPC: refused.
     #[arg(long, value_name = "ADDR", hide = true)]
     pub dp_grpc_server_addr: Option<String>,
+    /// Packets over nanomsg: refused.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub packet_in: Option<String>,
+    /// Port events over nanomsg: noted.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub notifications_addr: Option<String>,
+    /// Debugger: noted.
+    #[arg(long, hide = true)]
+    pub debugger: bool,
+    /// Debugger: noted.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub debugger_addr: Option<String>,
+    /// Sizes of log files: noted.
+    #[arg(long, value_name = "BYTES", hide = true)]
+    pub log_file_max_size: Option<u64>,
+    /// Number of log files: noted.
+    #[arg(long, value_name = "N", hide = true)]
+    pub log_file_max_files: Option<u64>,
+    /// Sizes of multicast tables: noted.
+    #[arg(long, value_name = "N", hide = true)]
+    pub max_mc_groups: Option<u64>,
+    /// Sizes of multicast tables: noted.
+    #[arg(long, value_name = "N", hide = true)]
+    pub max_l1_entries: Option<u64>,
+    /// Sizes of multicast tables: noted.
+    #[arg(long, value_name = "N", hide = true)]
+    pub max_l2_entries: Option<u64>,
     /// State of a former run: refused.
     #[arg(long, value_name = "FILE", hide = true)]
     pub restore_state: Option<String>,
@@ -58,6 +85,10 @@ impl Foreign {
                 "packets do not come over gRPC but as packet-out; leave it out",
             ),
             (
+                named("--packet-in", self.packet_in.is_some()),
+                "packets do not come over nanomsg; give ports with -i PORT@IFACE or --use-files",
+            ),
+            (
                 named("--restore-state", self.restore_state.is_some()),
                 "state is not restored from files; let the controller write its entries again",
             ),
@@ -90,6 +121,28 @@ impl Foreign {
             ("--log-flush", self.log_flush, "logs are not buffered"),
             ("--dump-packet-data", self.dump_packet_data.is_some(), "packets are not logged"),
             ("--max-port-count", self.max_port_count.is_some(), "ports 0 to 511 always exist"),
+            (
+                "--notifications-addr",
+                self.notifications_addr.is_some(),
+                "port events come from the gRPC service ringpath.v1.Switch (--stats --watch)",
+            ),
+            (
+                "--debugger",
+                self.debugger || self.debugger_addr.is_some(),
+                "`ringpath switch trace` shows what a packet meets",
+            ),
+            (
+                "--log-file-max-size or --log-file-max-files",
+                self.log_file_max_size.is_some() || self.log_file_max_files.is_some(),
+                "logs go to standard error",
+            ),
+            (
+                "--max-mc-groups, --max-l1-entries or --max-l2-entries",
+                [self.max_mc_groups, self.max_l1_entries, self.max_l2_entries]
+                    .iter()
+                    .any(Option::is_some),
+                "the limits are fixed: 32,768 groups of at most 4,096 replicas",
+            ),
         ];
         let noted = noted.into_iter().filter(|(_, given, _)| *given);
         Ok(noted.map(|(flag, _, why)| format!("{flag} does nothing: {why}")).collect())

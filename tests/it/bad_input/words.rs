@@ -155,6 +155,7 @@ fn flags() -> Vec<Case> {
             "--dp-grpc-server-addr: packets do not come over gRPC",
         ),
         flag("Settings", "-- --grpc-server-cert x", "without --grpc-server-ssl the server is not"),
+        flag("Settings", "--packet-in ipc:///x", "--packet-in: packets do not come over nanomsg"),
         flag("Settings", "--restore-state x", "--restore-state: state is not restored"),
         flag("Settings", "--load-modules x", "--load-modules: externs from .so files"),
         flag("Settings", "--log-file x", "--log-file: logs go to standard error; redirect"),

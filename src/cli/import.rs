@@ -1,0 +1,99 @@
+//! `ringpath import`: jobs from what other programs wrote, as parts of a scenario file.
+//!
+//! In: logs. Out: `[[job]]` in TOML, with what was assumed in comments. Must not read fabrics.
+
+use super::Exit;
+use crate::time::Span;
+use crate::units::Bytes;
+use crate::workload::import::{RingJob, nccl};
+use anyhow::Context as _;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Largest log that is read: a hundred thousand ranks write less.
+const LOG_MAX: u64 = 1 << 30;
+
+/// Arguments of `ringpath import`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// What wrote the files.
+    #[command(subcommand)]
+    pub source: Source,
+}
+
+/// Programs whose files are read.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Source {
+    /// Ring order, hosts and channels of a job from NCCL's logs (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET).
+    Nccl(Nccl),
+}
+
+/// Arguments of `ringpath import nccl`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Nccl {
+    /// Logs of all processes of the job.
+    #[arg(required = true, value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    /// Name of the job.
+    #[arg(long, value_name = "NAME", default_value = "job")]
+    pub name: String,
+    /// Gradient bytes of one replica, which the log does not say.
+    #[arg(long, value_name = "BYTES")]
+    pub bytes: Bytes,
+    /// Compute time of one iteration, which the log does not say.
+    #[arg(long, value_name = "TIME")]
+    pub compute: Span,
+    /// Which one, where the processes have several communicators.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub communicator: usize,
+}
+
+/// Reads and prints.
+///
+/// # Errors
+/// A file that cannot be read; a log that says nothing usable, by line and column.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let Source::Nccl(args) = &args.source;
+    let mut logs = Vec::new();
+    for path in &args.logs {
+        let size = std::fs::metadata(path)
+            .with_context(|| format!("cannot read {}", path.display()))?
+            .len();
+        anyhow::ensure!(
+            size <= LOG_MAX,
+            "{} has {size} bytes; at most {LOG_MAX} are read: keep the lines with 'NCCL INFO'",
+            path.display()
+        );
+        let bytes =
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        logs.push((path.display().to_string(), bytes));
+    }
+    let borrowed: Vec<(&str, &[u8])> =
+        logs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    let job = nccl(&borrowed, args.communicator)?;
+    print(args, &job, out)?;
+    Ok(Exit::Done)
+}
+
+fn print(args: &Nccl, job: &RingJob, out: &mut dyn Write) -> std::io::Result<()> {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    for note in &job.notes {
+        writeln!(out, "# {note}")?;
+    }
+    for (host, interface, address) in &job.addresses {
+        writeln!(out, "# {host}: {interface} {address}")?;
+    }
+    for (host, device) in &job.devices {
+        writeln!(out, "# {host}: sends by network device {device}")?;
+    }
+    let hosts: Vec<String> = job.hosts.iter().map(|host| quoted(host)).collect();
+    writeln!(out, "[[job]]\nname = {}", quoted(&args.name))?;
+    writeln!(
+        out,
+        "bytes = {}\ncompute = {}",
+        quoted(&args.bytes.to_string()),
+        quoted(&args.compute.to_string())
+    )?;
+    writeln!(out, "workers = [{}]", hosts.join(", "))?;
+    writeln!(out, "gpus = {}\nchannels = {}", job.ranks_per_host, job.channels)
+}

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Drives a P4Runtime server with finsy (PyPI), a client that others wrote; it covers registers, value sets and digests.
+"""Drives a P4Runtime server with finsy (PyPI), a client that others wrote: the pipeline, every entity that finsy has, packets,
+digests, idle notifications, and TLS where certificates are given.
 
-    finsy_client.py HOST:PORT P4INFO JSON
+    finsy_client.py HOST:PORT P4INFO JSON [CACERT CERT KEY]
 
 The program is tests/data/conformance. The integration test `interop` starts the server and calls this; it needs
 
@@ -14,7 +15,7 @@ import sys
 from pathlib import Path
 
 import finsy as fy
-from finsy.p4entity import P4ValueSetMember
+from finsy.p4entity import P4BackupReplica, P4Replica, P4ValueSetMember
 
 
 def check(what, got, wanted):
@@ -76,6 +77,92 @@ async def others(sw):
     check("a meter", (meter.config.cir, meter.config.pburst), (1, 4))
 
 
+async def resources(sw):
+    """Direct counters and meters, with the entry and by themselves; those of a default entry."""
+    entry = fy.P4TableEntry("exact_t", match=fy.Match(a=7), action=fy.Action("watched", port=2))
+    rates = fy.P4MeterConfig(cir=1, cburst=2, pir=3, pburst=4)
+    counted = fy.P4TableEntry(
+        "exact_t",
+        match=fy.Match(a=7),
+        action=fy.Action("watched", port=2),
+        counter_data=fy.P4CounterData(byte_count=80, packet_count=8),
+        meter_config=rates,
+    )
+    await sw.insert([counted])
+    [direct] = await one(sw, fy.P4DirectCounterEntry("exact_counter", table_entry=entry))
+    check("a direct counter", (direct.packet_count, direct.byte_count), (8, 80))
+    await sw.modify([fy.P4DirectCounterEntry("exact_counter", table_entry=entry, data=fy.P4CounterData(packet_count=3))])
+    [direct] = await one(sw, fy.P4DirectCounterEntry("exact_counter", table_entry=entry))
+    check("a direct counter that was set", direct.packet_count, 3)
+    [meter] = await one(sw, fy.P4DirectMeterEntry(table_entry=entry))
+    check("a direct meter", (meter.config.cir, meter.config.pburst), (1, 4))
+    await sw.modify([fy.P4DirectMeterEntry(table_entry=entry)])
+    [meter] = await one(sw, fy.P4DirectMeterEntry(table_entry=entry))
+    check("a direct meter that was reset", meter.config, None)
+    await sw.delete([entry])
+
+
+async def profiles(sw):
+    forward = [fy.Action("forward", port=n, mac=n) for n in (1, 2)]
+    member = fy.P4ActionProfileMember("members", member_id=1, action=forward[0])
+    entry = fy.P4TableEntry("indirect", match=fy.Match(a=1), action=fy.P4IndirectAction(member_id=1))
+    await sw.insert([member])
+    await sw.insert([entry])
+    [found] = await one(sw, fy.P4TableEntry("indirect"))
+    check("an entry on a member", found.action.member_id, 1)
+    try:
+        await sw.delete([member])
+        raise AssertionError("a member in use was deleted")
+    except fy.P4ClientError as error:
+        codes = [detail.canonical_code.name for detail in error.details.values()]
+        check("a member in use", codes, ["FAILED_PRECONDITION"])
+    await sw.delete([entry])
+    await sw.delete([member])
+
+    both = [fy.P4ActionProfileMember("ecmp", member_id=n, action=forward[n - 1]) for n in (1, 2)]
+    members = [fy.P4Member(1, weight=1), fy.P4Member(2, weight=(2, 4))]
+    group = fy.P4ActionProfileGroup("ecmp", group_id=1, max_size=8, members=members)
+    await sw.insert([both[0], both[1]])
+    await sw.insert([group])
+    [found] = await one(sw, fy.P4ActionProfileGroup("ecmp"))
+    check("a group with a watch port", [m.weight for m in found.members], [1, (2, 4)])
+    routed = fy.P4TableEntry("route", match=fy.Match(l="10.0.0.0/8"), action=fy.P4IndirectAction(group_id=1))
+    await sw.insert([routed])
+    await sw.delete([routed])
+    await sw.delete([group])
+    await sw.delete([both[0], both[1]])
+    shots = fy.P4IndirectAction(action_set=[(1, forward[0]), (3, forward[1])])
+    await sw.insert([fy.P4TableEntry("route", match=fy.Match(l="10.0.0.0/8"), action=shots)])
+    [found] = await one(sw, fy.P4TableEntry("route"))
+    check("a one-shot set", [weight for weight, _ in found.action.action_set], [1, 3])
+
+
+async def copies(sw):
+    await sw.insert([fy.P4CloneSessionEntry(3, packet_length_bytes=64, replicas=[(1, 5)])])
+    [session] = await one(sw, fy.P4CloneSessionEntry(3))
+    check("a clone session", (session.packet_length_bytes, len(session.replicas)), (64, 1))
+    backups = [P4BackupReplica(6, instance=1), P4BackupReplica(7, instance=1)]
+    await sw.insert([fy.P4MulticastGroupEntry(9, replicas=[P4Replica(5, instance=1, backup_replicas=backups)])])
+    [group] = await one(sw, fy.P4MulticastGroupEntry(9))
+    check("backups in their order", [b.port for b in group.replicas[0].backup_replicas], [6, 7])
+
+
+async def counters(sw):
+    await sw.modify([fy.P4CounterEntry("drops", index=3, data=fy.P4CounterData(packet_count=7))])
+    [cell] = await one(sw, fy.P4CounterEntry("drops", index=3))
+    check("a counter cell", cell.packet_count, 7)
+    check("all cells of a counter", len(await one(sw, fy.P4CounterEntry("drops"))), 8)
+
+
+async def idle(sw):
+    entry = fy.P4TableEntry("exact_t", match=fy.Match(a=9), action=fy.Action("watched", port=2), idle_timeout_ns=1_000_000)
+    notice = asyncio.create_task(anext(sw.read_idle_timeouts()))
+    await asyncio.sleep(0)
+    await sw.insert([entry])
+    notice = await asyncio.wait_for(notice, 10)
+    check("an idle entry", [found.match["a"] for found in notice.table_entry], [9])
+
+
 async def stream(sw):
     await sw.write([+fy.P4DigestEntry("pair_t", max_list_size=1)])
     # finsy starts to collect when it is first asked.
@@ -91,11 +178,15 @@ async def stream(sw):
 
 
 async def main():
-    address, p4info, json = sys.argv[1:]
-    options = fy.SwitchOptions(p4info=Path(p4info), p4blob=Path(json))
+    address, p4info, json, *certificates = sys.argv[1:]
+    credentials = None
+    if certificates:
+        cacert, cert, key = map(Path, certificates)
+        credentials = fy.GRPCCredentialsTLS(cacert=cacert, cert=cert, private_key=key)
+    options = fy.SwitchOptions(p4info=Path(p4info), p4blob=Path(json), channel_credentials=credentials)
     async with fy.Switch("sw", address, options) as sw:
         check("the version", (sw.p4runtime_version.major, sw.p4runtime_version.minor), (1, 5))
-        for part in (tables, registers, others, stream):
+        for part in (tables, resources, profiles, registers, counters, others, copies, stream, idle):
             await part(sw)
     print("all ok")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Drives a P4Runtime server with p4runtime-shell (PyPI), a client that others wrote.
+"""Drives a P4Runtime server with p4runtime-shell (PyPI), a client that others wrote; over TLS where certificates are given.
 
-    shell.py HOST:PORT P4INFO JSON
+    shell.py HOST:PORT P4INFO JSON [CACERT CERT KEY]
 
 The program is tests/data/conformance. The integration test `interop` starts the server and calls this; it needs
 
@@ -12,7 +12,7 @@ The program is tests/data/conformance. The integration test `interop` starts the
 import sys
 
 import p4runtime_sh.shell as sh
-from p4runtime_sh.p4runtime import P4RuntimeWriteException
+from p4runtime_sh.p4runtime import P4RuntimeWriteException, SSLOptions
 
 
 def check(what, got, wanted):
@@ -30,8 +30,8 @@ def refused(what, code, action):
         raise AssertionError(f"{what}: was not refused")
 
 
-def exact(port, out):
-    entry = sh.TableEntry("exact_t")(action="watched")
+def exact(port, out, table="exact_t"):
+    entry = sh.TableEntry(table)(action="watched")
     entry.match["a"] = str(port)
     entry.action["port"] = str(out)
     return entry
@@ -84,6 +84,44 @@ def profiles():
     check("a one-shot set", read, [2])
 
 
+def groups():
+    for n in (1, 2):
+        member = sh.ActionProfileMember("ecmp")(member_id=n, action="forward")
+        member.action["port"] = str(n)
+        member.action["mac"] = "1"
+        refused("a member beside one-shot sets", 3, member.insert)
+    for entry in sh.TableEntry("route").read():
+        entry.delete()
+    for n in (1, 2):
+        member = sh.ActionProfileMember("ecmp")(member_id=n, action="forward")
+        member.action["port"] = str(n)
+        member.action["mac"] = "1"
+        member.insert()
+    group = sh.ActionProfileGroup("ecmp")(group_id=1)
+    group.max_size = 8
+    group.add(1, 1).add(2, 3)
+    group.insert()
+    weights = [[m.weight for m in g._msg.members] if hasattr(g, "_msg") else [m.weight for m in g.members] for g in sh.ActionProfileGroup("ecmp").read()]
+    check("a group", weights, [[1, 3]])
+
+
+def resources():
+    counter = sh.DirectCounterEntry("exact_counter")
+    counter.table_entry = exact(1, 9, "MyIngress.exact_t")
+    counter.packet_count = 5
+    counter.modify()
+    check("a direct counter", [c.packet_count for c in counter.read()], [5])
+    meter = sh.DirectMeterEntry("exact_meter")
+    meter.table_entry = exact(1, 9, "MyIngress.exact_t")
+    meter.cir, meter.cburst, meter.pir, meter.pburst = 1, 2, 3, 4
+    meter.modify()
+    check("a direct meter", [m.pir for m in meter.read()], [3])
+    missing = sh.DirectCounterEntry("exact_counter")
+    missing.table_entry = exact(8, 1, "MyIngress.exact_t")
+    missing.packet_count = 1
+    refused("a direct counter of no entry", 5, missing.modify)
+
+
 def arrays():
     counter = sh.CounterEntry("drops")(index=3)
     counter.packet_count = 7
@@ -117,12 +155,32 @@ def packets():
     check("a packet that comes back", got, [b"a packet for the controller itself"])
 
 
+def digests():
+    digest = sh.DigestEntry("pair_t")
+    digest.max_list_size = 1
+    digest.ack_timeout_ns = 1_000_000_000
+    digest.insert()
+    check("a digest's config", [d.ack_timeout_ns for d in sh.DigestEntry("pair_t").read()], [1_000_000_000])
+    sent = sh.PacketOut(payload=b"a packet whose fields are learnt")
+    sent.metadata["egress_port"] = "1"
+    sent.metadata["pad"] = "0"
+    sent.send()
+    # Not sh.DigestList: its thread never ends, and the process with it.
+    got = sh.client.get_stream_packet("digest", timeout=5)
+    check("a digest list", len(got.digest.data), 1)
+    digest.delete()
+
+
 def main():
-    address, p4info, json = sys.argv[1:]
-    sh.setup(device_id=1, grpc_addr=address, election_id=(0, 1), config=sh.FwdPipeConfig(p4info, json))
-    for part in (tables, profiles, arrays, replication, packets):
-        part()
-    sh.teardown()
+    address, p4info, json, *certificates = sys.argv[1:]
+    ssl = SSLOptions(False, *certificates) if certificates else None
+    sh.setup(device_id=1, grpc_addr=address, election_id=(0, 1), config=sh.FwdPipeConfig(p4info, json), ssl_options=ssl)
+    try:
+        for part in (tables, profiles, groups, resources, arrays, replication, packets, digests):
+            part()
+    finally:
+        # Its threads keep the process alive.
+        sh.teardown()
     print("all ok")
 
 

@@ -15,7 +15,7 @@ fn writes_the_descriptor_set() {
             file.service.iter().map(|service| format!("{}.{}", file.package(), service.name()))
         })
         .collect();
-    assert_eq!(services, ["p4.v1.P4Runtime"]);
+    assert_eq!(services, ["p4.v1.P4Runtime", "ringpath.v1.Controller", "ringpath.v1.Switch"]);
     if let Some(path) = std::env::var_os("RINGPATH_DESCRIPTORS") {
         std::fs::write(path, DESCRIPTOR_SET).unwrap();
     }

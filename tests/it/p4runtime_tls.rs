@@ -26,14 +26,14 @@ use std::time::Duration;
 const WATCHDOG: Duration = Duration::from_secs(30);
 
 /// An authority and the folder where it puts what it signs.
-struct Authority {
+pub struct Authority {
     folder: tempfile::TempDir,
     issuer: Issuer<'static, KeyPair>,
 }
 
 /// How a certificate is to be wrong.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Flaw {
+pub enum Flaw {
     None,
     Expired,
     OtherName,
@@ -47,7 +47,7 @@ fn write(path: &Path, text: &str, mode: u32) {
 }
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -58,12 +58,12 @@ impl Authority {
         Self { folder, issuer: Issuer::new(params, key) }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Signs a certificate for 127.0.0.1 and writes `NAME.pem` and `NAME.key`.
-    fn sign(&self, name: &str, flaw: Flaw) -> (PathBuf, PathBuf) {
+    pub fn sign(&self, name: &str, flaw: Flaw) -> (PathBuf, PathBuf) {
         let host = if flaw == Flaw::OtherName { "switch.example" } else { "127.0.0.1" };
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         params.extended_key_usages =
@@ -80,7 +80,7 @@ impl Authority {
         paths
     }
 
-    fn identity(&self, name: &str, flaw: Flaw) -> Identity {
+    pub fn identity(&self, name: &str, flaw: Flaw) -> Identity {
         let (chain, key) = self.sign(name, flaw);
         Identity {
             chain: Certificates::read(&chain).unwrap(),
@@ -88,7 +88,7 @@ impl Authority {
         }
     }
 
-    fn certificates(&self) -> Certificates {
+    pub fn certificates(&self) -> Certificates {
         Certificates::read(&self.path("ca.pem")).unwrap()
     }
 

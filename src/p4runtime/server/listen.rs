@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,6 +31,10 @@ pub const CONNECTIONS_MAX: usize = 64;
 pub const RECEIVE_BYTES_MAX: usize = 64 << 20;
 /// Concurrent calls on one connection.
 const CALLS_PER_CONNECTION_MAX: u32 = 256;
+
+/// How often a peer on a network is asked whether it is still there, and how long it may take to say so. Until then a
+/// controller whose host has died stays primary, and its successor cannot use its election id.
+const KEEPALIVE: Duration = Duration::from_secs(20);
 
 /// Why nothing listens.
 #[derive(Debug, Error)]
@@ -162,7 +167,11 @@ pub async fn listen_beside<D: Device + 'static>(
         TcpListenerStream::new(listener)
             .filter_map(move |stream| admit(stream, &traffic, &sockets).transpose())
     };
+    // A peer on loopback closes its sockets when it dies; one on a network may be gone without a word.
+    let far = tls.is_some();
     let router = tonic::transport::Server::builder()
+        .http2_keepalive_interval(far.then_some(KEEPALIVE))
+        .http2_keepalive_timeout(far.then_some(KEEPALIVE))
         .max_concurrent_streams(CALLS_PER_CONNECTION_MAX)
         .add_routes(beside)
         .add_service(service)

@@ -189,7 +189,7 @@ impl Ports {
         self.began_ns = ns;
     }
 
-    /// Whether nothing is behind a port's number.
+    /// The port of that number; `None` if no interface and no file is behind it.
     fn slot(&mut self, port: PortNo) -> Option<&mut Slot> {
         let place = self.index.get(usize::from(port.0)).copied().flatten()?;
         self.slots.get_mut(usize::from(place))
@@ -299,9 +299,16 @@ impl Ports {
                 break;
             }
         }
-        interface.count_overflow();
         self.send(switch, now);
         more
+    }
+
+    /// Counts what found the ring of the `place`th of the ready ports full: a system call, so not part of [`Ports::receive`].
+    pub(crate) fn count_overflow(&self, place: usize) {
+        let slot = self.ready.get(place).and_then(|place| self.slots.get(*place));
+        if let Some(Slot { kind: Kind::Interface(interface), .. }) = slot {
+            interface.count_overflow();
+        }
     }
 
     /// When the next packet of a file is due.

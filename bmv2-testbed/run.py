@@ -11,6 +11,7 @@ process's log. Everything that it starts ends with it. Exit code 0: all workers 
 import argparse
 import csv
 import json
+import math
 import os
 import shutil
 import signal
@@ -31,6 +32,7 @@ SEND_BUFFER_BYTES = 4_000_000
 # Packets per class, as many as the embedded switch has per queue.
 CLASS_PACKETS = 64
 TAG_ETHERTYPE = "0x88b5"
+BACKGROUND_PORT = 15201
 # What the testbed can do to real links and processes; the rest is refused before anything is built.
 EVENTS = {"link-down", "link-up", "background-flow", "job-departure"}
 
@@ -117,6 +119,8 @@ class Testbed:
         self.api = f"127.0.0.1:{free_port()}"
         self.net = None
         self.workers = []
+        self.readers = []
+        self.background = []
         self.lines = {}
         self.played = []
 
@@ -286,6 +290,7 @@ class Testbed:
                 self.workers.append((job["name"], rank, name, process))
                 reader = threading.Thread(target=self.read, args=(job["name"], rank, process), daemon=True)
                 reader.start()
+                self.readers.append(reader)
 
     def read(self, job, rank, process):
         for line in process.stdout:
@@ -307,9 +312,15 @@ class Testbed:
             if time.monotonic() - begin > longest:
                 raise Failure("the workers do not end")
             time.sleep(0.05)
+        for reader in self.readers:
+            # What a worker wrote may still be on its way when it has ended.
+            reader.join(PATIENCE_S)
         for job, rank, name, process in self.workers:
             if process.returncode and not self.departed(job):
                 raise Failure(f"rank {rank} of {job} failed: {self.processes.told(name)}")
+        for name, process in self.background:
+            if process.poll():
+                raise Failure(f"background traffic failed: {self.processes.told(name)}")
 
     def departed(self, job):
         return any(event["kind"] == "job-departure" and event["job"] == job for event in self.played)
@@ -331,10 +342,17 @@ class Testbed:
 
     def background_flow(self, event):
         source, destination = self.net.get(event["source"]), self.net.get(event["destination"])
-        self.processes.start("iperf3-server", ["iperf3", "-s", "-1"], destination.popen)
-        seconds = (event["lasts_ns"] or 3600e9) / 1e9
-        command = ["iperf3", "-c", destination.IP(), "-u", "-b", str(event["rate_bps"]), "-t", str(seconds)]
-        self.processes.start("iperf3", command, source.popen)
+        port = str(BACKGROUND_PORT + len(self.background))
+        self.processes.start(f"iperf3-server-{port}", ["iperf3", "-s", "-1", "-p", port], destination.popen)
+        end = time.monotonic() + PATIENCE_S
+        while f":{port} " not in destination.cmd("ss -tln"):
+            if time.monotonic() > end:
+                raise Failure(f"iperf3 does not listen: {self.processes.told(f'iperf3-server-{port}')}")
+            time.sleep(0.02)
+        # Whole seconds, or until everything is ended.
+        seconds = math.ceil(event["lasts_ns"] / 1e9) if event["lasts_ns"] else 3600
+        command = ["iperf3", "-c", destination.IP(), "-p", port, "-u", "-b", str(event["rate_bps"]), "-t", str(seconds)]
+        self.background.append((f"iperf3-{port}", self.processes.start(f"iperf3-{port}", command, source.popen)))
 
     def job_departure(self, event):
         for job, _, _, process in self.workers:
@@ -398,6 +416,10 @@ class Testbed:
             self.net.stop()
 
 
+def ms(value):
+    return "-" if value is None else f"{value:.1f} ms"
+
+
 def main():
     args = arguments()
     lacking = missing(args)
@@ -422,9 +444,9 @@ def main():
         sys.exit(f"testbed: {failure}")
     finally:
         testbed.clean()
-    print(f"{document['scenario']}, {args.policy}, {args.switch}: communication {document['comm_ms_mean']:.1f} ms")
+    print(f"{document['scenario']}, {args.policy}, {args.switch}: communication {ms(document['comm_ms_mean'])}")
     for name, job in document["jobs"].items():
-        print(f"  {name:16} {job['comm_ms']:9.1f} ms over {job['iterations']} iterations, longest {job['longest_ms']:.1f} ms")
+        print(f"  {name:16} {ms(job['comm_ms']):>12} over {job['iterations']} iterations, longest {ms(job['longest_ms'])}")
     print(f"results in {args.results}")
 
 

@@ -53,5 +53,7 @@ pub struct Iteration {
     pub began: SystemTime,
 }
 
+/// Most channels: each has a thread, and NCCL uses at most half as many.
+pub const CHANNELS_MAX: u16 = 64;
 /// Largest buffer: a rank holds it twice.
 pub const BYTES_MAX: u64 = 8 << 30;

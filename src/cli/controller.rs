@@ -91,7 +91,7 @@ pub struct Args {
     /// Take switches over from another live controller.
     #[arg(long)]
     pub takeover: bool,
-    /// Write every input here, one line each, from which every decision can be repeated.
+    /// Add every input here, one line each, from which every decision can be repeated; each start begins with its own boot line.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 }
@@ -126,7 +126,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let places = places(&scenario.topology, &args.switches)?;
     let store = RedbStore::open(&args.store)?;
     let record = args.record.as_ref().map(|path| {
-        let file = std::fs::File::create(path)
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
             .with_context(|| format!("cannot write the recording {}", path.display()))?;
         anyhow::Ok(Box::new(BufWriter::new(file)) as Box<dyn Write + Send>)
     });

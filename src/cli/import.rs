@@ -7,7 +7,7 @@ use crate::time::Span;
 use crate::units::Bytes;
 use crate::workload::import::{RingJob, nccl};
 use anyhow::Context as _;
-use std::io::Write;
+use std::io::{Read as _, Write};
 use std::path::PathBuf;
 
 /// Largest log that is read: a hundred thousand ranks write less.
@@ -56,16 +56,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let Source::Nccl(args) = &args.source;
     let mut logs = Vec::new();
     for path in &args.logs {
-        let size = std::fs::metadata(path)
-            .with_context(|| format!("cannot read {}", path.display()))?
-            .len();
+        let mut bytes = Vec::new();
+        let read = std::fs::File::open(path)
+            .and_then(|file| file.take(LOG_MAX + 1).read_to_end(&mut bytes));
+        read.with_context(|| format!("cannot read {}", path.display()))?;
         anyhow::ensure!(
-            size <= LOG_MAX,
-            "{} has {size} bytes; at most {LOG_MAX} are read: keep the lines with 'NCCL INFO'",
+            bytes.len() as u64 <= LOG_MAX,
+            "{} has more than {LOG_MAX} bytes; keep the lines with 'NCCL INFO'",
             path.display()
         );
-        let bytes =
-            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         logs.push((path.display().to_string(), bytes));
     }
     let borrowed: Vec<(&str, &[u8])> =

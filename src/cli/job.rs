@@ -23,6 +23,23 @@ use tonic::transport::{Channel, Endpoint};
 
 /// Longest wait for a connection: the service is on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Longest wait for an answer that needs no switch. A plan may be in the making, and is waited for.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Longest wait for a report to be taken: a job must not stand still because its controller does.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// An answer, or that there was none in time.
+async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+) -> anyhow::Result<T> {
+    match tokio::time::timeout(limit, answer).await {
+        Ok(answer) => Ok(answer.map_err(|status| refused(&status))?.into_inner()),
+        Err(_) => {
+            anyhow::bail!("the controller did not answer within {limit:?}; does it still run?")
+        }
+    }
+}
 
 /// Arguments of `ringpath job`.
 #[derive(Clone, Debug, clap::Args)]
@@ -149,7 +166,7 @@ pub async fn report(
 ) -> anyhow::Result<()> {
     let compute_ns = Vec::new();
     let request = ReportProgressRequest { job: job.to_owned(), iterations, compute_ns };
-    client.report_progress(request).await.map_err(|status| refused(&status))?;
+    within(REPORT, client.report_progress(request)).await?;
     Ok(())
 }
 
@@ -240,8 +257,8 @@ fn specs(topology: &Topology, jobs: &[&Job], tcp: Option<u16>) -> anyhow::Result
 }
 
 async fn list(args: &Args, output: Format, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let answer = connect(&args.controller).await?.list_jobs(ListJobsRequest {}).await;
-    let jobs = answer.map_err(|status| refused(&status))?.into_inner().jobs;
+    let mut client = connect(&args.controller).await?;
+    let jobs = within(ANSWER, client.list_jobs(ListJobsRequest {})).await?.jobs;
     grid::write(
         output,
         out,
@@ -298,8 +315,7 @@ fn table(jobs: &[JobState], out: &mut dyn Write) -> std::io::Result<()> {
 async fn cancel(args: &Args, names: &[String], out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut client = connect(&args.controller).await?;
     for name in names {
-        let answer = client.cancel_job(CancelJobRequest { name: name.clone() }).await;
-        answer.map_err(|status| refused(&status))?;
+        within(ANSWER, client.cancel_job(CancelJobRequest { name: name.clone() })).await?;
         writeln!(out, "{name}: cancelled")?;
     }
     Ok(Exit::Done)

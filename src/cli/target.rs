@@ -79,7 +79,13 @@ impl TlsFlags {
     /// # Errors
     /// A file that cannot be read or is no PEM; a key that everybody may read.
     pub fn load(&self) -> anyhow::Result<Option<Credentials>> {
-        let Some(authority) = &self.tls_cacert else { return Ok(None) };
+        let Some(authority) = &self.tls_cacert else {
+            if self.tls_cert.is_some() {
+                let text = "--cert: give --cacert FILE too, the authority that signed the switch's certificate";
+                return Err(exit::usage(text.to_owned()));
+            }
+            return Ok(None);
+        };
         let identity = match (&self.tls_cert, &self.tls_key) {
             (Some(cert), Some(key)) => {
                 let key = PrivateKey::read(key)?;
@@ -169,10 +175,6 @@ impl Target {
                 None => "give --cacert FILE, the authority that signed the switch's certificate",
             };
             return Err(exit::usage(format!("--address {}: {what}", self.address)));
-        }
-        if credentials.is_none() && self.tls.tls_cert.is_some() {
-            let text = "--cert: give --cacert FILE too, the authority that signed the switch's certificate";
-            return Err(exit::usage(text.to_owned()));
         }
         let url = match self.address.starts_with(scheme) {
             true => self.address.clone(),

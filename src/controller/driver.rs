@@ -215,13 +215,22 @@ impl<S: Store> Driver<S> {
     pub async fn run(mut self) -> Result<(), DriverError> {
         let stored = self.store.load()?;
         self.step(Input::Boot { stored, wall_ms: wall_ms()? })?;
+        // Timers and everything else take turns: neither a switch that never stops talking nor a row of due timers holds up the other.
+        let mut timers_turn = true;
         loop {
+            if std::mem::take(&mut timers_turn)
+                && let Some(key) = self.timers.pop(self.now())
+            {
+                self.step(Input::Timer(key))?;
+                continue;
+            }
+            timers_turn = true;
             let due = self.timers.next().map(|at| Duration::from_nanos(at.since(self.now()).0));
             let input = tokio::select! {
                 ask = self.asks.recv() => match ask {
                     Some(Ask::Input(input)) => *input,
                     Some(Ask::Look(look)) => {
-                        look(&self.core);
+                        tokio::task::block_in_place(|| look(&self.core));
                         continue;
                     }
                     Some(Ask::Stop) | None => return self.end(),
@@ -255,7 +264,10 @@ impl<S: Store> Driver<S> {
         let now = self.now();
         if let Some(record) = &mut self.record {
             let line = record::to_line(now, &input)?;
-            writeln!(record, "{line}").map_err(DriverError::Record)?;
+            // At once: a recording is wanted when the controller did not end well.
+            writeln!(record, "{line}")
+                .and_then(|()| record.flush())
+                .map_err(DriverError::Record)?;
         }
         let outputs = tokio::task::block_in_place(|| self.core.step(now, input));
         for output in outputs {

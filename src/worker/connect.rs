@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 const MAGIC: [u8; 8] = *b"RPWORK01";
 /// Pause between two attempts to reach a rank that is not there yet.
 const AGAIN: Duration = Duration::from_millis(50);
+/// How long somebody who has connected may take to say who it is: a rank does so at once.
+const INTRODUCTION: Duration = Duration::from_secs(2);
 /// Longest name of a job.
 const NAME_MAX: usize = 256;
 
@@ -147,6 +149,8 @@ fn check(spec: &Spec) -> Result<(), WorkerError> {
             "{} channels of {ranks} ranks from port {} on do not fit into the ports 1 to 65535",
             spec.channels, spec.first_port
         )
+    } else if spec.channels > super::CHANNELS_MAX {
+        format!("{} channels; give at most {}", spec.channels, super::CHANNELS_MAX)
     } else if spec.bytes == 0 || spec.bytes > super::BYTES_MAX {
         format!("{} bytes; give 1 to {}", spec.bytes, super::BYTES_MAX)
     } else if spec.job.is_empty() || spec.job.len() > NAME_MAX {
@@ -189,21 +193,26 @@ fn accept(listener: &TcpListener, spec: &Spec) -> Result<Option<TcpStream>, Work
     if listener.set_nonblocking(true).is_err() {
         return Ok(None);
     }
+    let mut stranger = None;
     while begin.elapsed() < spec.patience {
         let Ok((stream, _)) = listener.accept() else {
             std::thread::sleep(AGAIN.min(spec.patience));
             continue;
         };
-        return introduced(stream, spec).map(Some);
+        // Whoever looks at ports ends no job; if the right one never comes, the stranger explains why.
+        match introduced(stream, spec) {
+            Ok(stream) => return Ok(Some(stream)),
+            Err(error) => stranger = Some(error),
+        }
     }
-    Ok(None)
+    stranger.map_or(Ok(None), Err)
 }
 
 fn introduced(mut stream: TcpStream, spec: &Spec) -> Result<TcpStream, WorkerError> {
     let stranger = |who: String| WorkerError::Stranger { rank: spec.rank, who };
     let broken = |error: std::io::Error| stranger(format!("somebody who said nothing ({error})"));
     stream.set_nonblocking(false).map_err(broken)?;
-    stream.set_read_timeout(Some(spec.patience)).map_err(broken)?;
+    stream.set_read_timeout(Some(INTRODUCTION.min(spec.patience))).map_err(broken)?;
     let mut head = [0; 20];
     stream.read_exact(&mut head).map_err(broken)?;
     let number = |at: usize| {
@@ -215,6 +224,7 @@ fn introduced(mut stream: TcpStream, spec: &Spec) -> Result<TcpStream, WorkerErr
     }
     let mut name = vec![0; number(16)];
     stream.read_exact(&mut name).map_err(broken)?;
+    stream.set_read_timeout(Some(spec.patience)).map_err(broken)?;
     let name = String::from_utf8_lossy(&name).into_owned();
     let ranks = spec.peers.len();
     if name != spec.job || number(12) != spec.rank || (number(8) + 1) % ranks != spec.rank {

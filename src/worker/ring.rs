@@ -152,15 +152,20 @@ mod tests {
     use crate::time::Span;
     use crate::worker::connect;
     use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+    use std::sync::atomic::{AtomicU16, Ordering};
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    /// Ports that nobody has right now, one after the other.
+    /// Ports that nobody has right now, and that no other test of this process gets; below those that the system gives away.
     fn ports(count: u16) -> u16 {
-        let free =
-            |first: u16| (first..first + count).all(|port| TcpListener::bind((HERE, port)).is_ok());
-        let start = 20_000 + u16::try_from(std::process::id() % 20_000).unwrap();
-        (0..).map(|n| start + n * count).find(|first| free(*first)).unwrap()
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let start = 10_000 + u16::try_from(std::process::id() % 15_000).unwrap();
+        loop {
+            let first = start + NEXT.fetch_add(count, Ordering::Relaxed);
+            if (first..first + count).all(|port| TcpListener::bind((HERE, port)).is_ok()) {
+                return first;
+            }
+        }
     }
 
     fn spec(rank: usize, ranks: usize, first_port: u16, channels: u16) -> Spec {
@@ -250,7 +255,9 @@ mod tests {
                 }
             }
         });
-        let error = connect(spec(0, 2, first, 1)).unwrap_err().to_string();
+        let mut wary = spec(0, 2, first, 1);
+        wary.patience = Duration::from_millis(500);
+        let error = connect(wary).unwrap_err().to_string();
         stranger.join().unwrap();
         assert!(error.contains("something that is no worker"), "{error}");
     }

@@ -18,7 +18,8 @@ pub struct RingJob {
     pub channels: u16,
     /// Address that each host's network plugin uses, where the log says it: (host, interface, address).
     pub addresses: Vec<(String, String, String)>,
-    /// Network devices that the ring's edges between hosts leave by: (host, device), as NCCL numbers them.
+    /// Network devices that the job's edges between hosts leave by, of all channels, trees and communicators: (host, device), as NCCL
+    /// numbers them.
     pub devices: Vec<(String, u32)>,
     /// What was assumed or left out, one sentence each.
     pub notes: Vec<String>,

@@ -113,13 +113,17 @@ impl Running {
         let server = Arc::new(Mutex::new(Server::new(Switch::new(config), Profile::Spec)));
         let driver = real_time::Driver::start(server, Ports::default()).unwrap();
         // The port of a server that has just gone may take a moment to be free.
-        loop {
-            match listen(addr, driver.handle().clone()).await {
-                Ok(listening) => return Self { _driver: driver, listening },
-                Err(error) if addr.port() == 0 => panic!("{error}"),
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        let bound = async {
+            loop {
+                match listen(addr, driver.handle().clone()).await {
+                    Ok(listening) => return listening,
+                    Err(error) if addr.port() == 0 => panic!("{error}"),
+                    Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+                }
             }
-        }
+        };
+        let listening = tokio::time::timeout(WATCHDOG, bound).await.expect("the port comes free");
+        Self { _driver: driver, listening }
     }
 }
 

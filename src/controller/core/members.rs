@@ -38,7 +38,13 @@ impl Core {
         self.done.get(&job).copied().unwrap_or(0)
     }
 
-    /// Ids that no job and no flow has or had lately: the next job's, and the first of its flows'.
+    /// Flows that may still be added.
+    #[must_use]
+    pub fn room_for_flows(&self) -> usize {
+        self.config.limits.flows.saturating_sub(self.flows.len())
+    }
+
+    /// Ids that no job and no flow has: the next job's, and the first of its flows'.
     #[must_use]
     pub fn next_ids(&self) -> (JobId, FlowId) {
         let job = self.jobs.keys().next_back().map_or(0, |job| job.0 + 1);

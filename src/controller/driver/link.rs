@@ -13,18 +13,22 @@ use crate::controller::messages::{Input, RequestId, StreamNo};
 use crate::id::{LinkId, PortNo, SwitchId};
 use crate::p4runtime::client::{Client, Limits, StreamReceiver};
 use crate::p4runtime::proto::p4::v1::StreamMessageRequest;
-use crate::p4runtime::proto::ringpath::v1::WatchPortsRequest;
 use crate::p4runtime::proto::ringpath::v1::switch_client::SwitchClient;
+use crate::p4runtime::proto::ringpath::v1::{PortEvent, WatchPortsRequest};
 use crate::p4runtime::rpc::{Code, Failure, Rpc, StreamEnd};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tonic::Streaming;
 use tonic::transport::Channel;
 
 /// Messages that wait for a stream: two seconds of readouts at the highest rate. A switch that lags farther behind is cut off.
 const MESSAGES_MAX: usize = 4_096;
+
+/// Pause before a switch is asked for its ports' events again.
+const WATCH_AGAIN: Duration = Duration::from_secs(1);
 
 type Newest = Arc<Mutex<Option<Client>>>;
 
@@ -76,6 +80,8 @@ impl Link {
         let cables = Arc::clone(&self.cables);
         let task = tokio::spawn(async move {
             let end = serve((&peer, &cables), &newest, queued, &inputs, (switch, number)).await;
+            // Calls must not go over what is left of it.
+            *newest.lock().unwrap_or_else(PoisonError::into_inner) = None;
             // The driver has ended if nobody takes it.
             let _ = inputs.send(Input::StreamEnded { switch, stream: number, end }).await;
         });
@@ -189,18 +195,39 @@ async fn watch_ports(
     cables: &Cables,
     inputs: &mpsc::Sender<Input>,
 ) {
-    let request = WatchPortsRequest { device_id: cables.device_id };
-    if let Ok(events) = service.watch_ports(request).await {
-        let mut events = events.into_inner();
-        while let Ok(Some(event)) = events.message().await {
-            let port = u16::try_from(event.port).map(PortNo);
-            if let Some(&link) = port.ok().and_then(|port| cables.links.get(&port)) {
-                // The driver has ended if nobody takes it.
-                let _ = inputs.send(Input::Link { link, up: event.up }).await;
+    loop {
+        let request = WatchPortsRequest { device_id: cables.device_id };
+        let end = match service.watch_ports(request).await {
+            Ok(events) => follow(events.into_inner(), cables, inputs).await,
+            Err(status) if status.code() == tonic::Code::Unimplemented => {
+                return std::future::pending().await;
             }
+            Err(status) => status.to_string(),
+        };
+        tracing::warn!(device = cables.device_id, end, "its ports cannot be watched; trying again");
+        tokio::time::sleep(WATCH_AGAIN).await;
+    }
+}
+
+/// Reports events until there are no more; why.
+async fn follow(
+    mut events: Streaming<PortEvent>,
+    cables: &Cables,
+    inputs: &mpsc::Sender<Input>,
+) -> String {
+    loop {
+        match events.message().await {
+            Ok(Some(event)) => {
+                let port = u16::try_from(event.port).map(PortNo);
+                if let Some(&link) = port.ok().and_then(|port| cables.links.get(&port)) {
+                    // The driver has ended if nobody takes it.
+                    let _ = inputs.send(Input::Link { link, up: event.up }).await;
+                }
+            }
+            Ok(None) => return "the switch ended the events".to_owned(),
+            Err(status) => return status.to_string(),
         }
     }
-    std::future::pending().await
 }
 
 async fn receive(

@@ -21,6 +21,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
@@ -183,7 +184,8 @@ pub async fn serve(addr: SocketAddr, handle: Handle, calls: &CallTimes) -> Resul
     let listener = TcpListener::bind(addr).await.map_err(bind)?;
     let addr = listener.local_addr().map_err(bind)?;
     let metrics = Arc::new(Metrics::new(calls));
-    let counting = tokio::spawn(count(Arc::clone(&metrics), handle.clone()));
+    // Here and not in the task, so that what the controller tells when it boots counts, too.
+    let counting = tokio::spawn(count(Arc::clone(&metrics), handle.events()));
     let page = move || {
         let (metrics, handle) = (Arc::clone(&metrics), handle.clone());
         async move { scrape(&metrics, &handle).await }
@@ -213,10 +215,7 @@ async fn scrape(metrics: &Metrics, handle: &Handle) -> Response {
 }
 
 /// Counts events until the controller ends.
-async fn count(metrics: Arc<Metrics>, handle: Handle) {
-    let mut events = handle.events();
-    // The handle keeps the channel open, so it must not outlive the driver here.
-    drop(handle);
+async fn count(metrics: Arc<Metrics>, mut events: Receiver<(Time, Event)>) {
     let mut planned: Option<(Time, u64)> = None;
     loop {
         match events.recv().await {

@@ -34,13 +34,16 @@ struct Edge<'a> {
     place: Place<'a>,
 }
 
+/// Host, process and device: a rank of each communicator.
+type Speaker<'a> = (&'a str, &'a str, &'a str);
+
 /// What the logs say.
 #[derive(Default)]
 struct Read<'a> {
     /// By communicator, channel, rank.
     rings: BTreeMap<usize, BTreeMap<u32, BTreeMap<u32, Edge<'a>>>>,
-    /// How often a process has said a (channel, rank): which communicator it is at.
-    said: BTreeMap<(&'a str, &'a str, u32, u32), usize>,
+    /// How often a process has said a channel for a device: which communicator it is at. Its rank may differ from one to the next.
+    said: BTreeMap<(Speaker<'a>, u32), usize>,
     addresses: BTreeSet<(&'a str, &'a str, &'a str)>,
     devices: BTreeSet<(&'a str, u32)>,
 }
@@ -96,7 +99,7 @@ impl<'a> Read<'a> {
         if let Some(ring) = message.strip_prefix("Ring ") {
             return self.ring(place, text, before, ring);
         }
-        let Some((host, _)) = process(before) else { return Ok(()) };
+        let Some((host, _, _)) = process(before) else { return Ok(()) };
         if let Some(device) = message.strip_prefix("Channel ").and_then(sent_by) {
             self.devices.insert((host, device));
         }
@@ -143,8 +146,9 @@ impl<'a> Read<'a> {
                 .fail(ImportProblem::BadRank { text }));
         };
         let (channel, rank, next) = (number(channel)?, number(rank)?, number(next)?);
-        let (host, pid) = process(before).ok_or_else(|| place.fail(ImportProblem::NoHost))?;
-        let said = self.said.entry((host, pid, channel, rank)).or_default();
+        let speaker = process(before).ok_or_else(|| place.fail(ImportProblem::NoHost))?;
+        let (host, _, _) = speaker;
+        let said = self.said.entry((speaker, channel)).or_default();
         let communicator = *said;
         *said += 1;
         let edges = self.rings.entry(communicator).or_default().entry(channel).or_default();
@@ -167,13 +171,15 @@ impl<'a> Read<'a> {
     }
 }
 
-/// Host and process of `… host:pid:tid [device] `.
-fn process(before: &str) -> Option<(&str, &str)> {
-    let word = before.split_whitespace().rev().find(|word| !word.starts_with('['))?;
+/// Host, process and device of `… host:pid:tid [device] `; an empty device if none stands there.
+fn process(before: &str) -> Option<Speaker<'_>> {
+    let mut words = before.split_whitespace().rev().peekable();
+    let device = words.next_if(|word| word.starts_with('[')).unwrap_or("");
+    let word = words.next()?;
     let mut parts = word.rsplitn(3, ':');
     let (thread, pid, host) = (parts.next()?, parts.next()?, parts.next()?);
     let numeric = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (numeric(thread) && numeric(pid) && !host.is_empty()).then_some((host, pid))
+    (numeric(thread) && numeric(pid) && !host.is_empty()).then_some((host, pid, device))
 }
 
 /// The network device of `00/0 : 7[7] -> 8[0] [send] via NET/IB/1/…`, if the edge leaves the host.
@@ -361,6 +367,27 @@ mod tests {
         assert!(other.notes[0].contains("2 communicators"));
         let none = nccl(&[("x", text.as_bytes())], 2).unwrap_err().to_string();
         assert!(none.contains("(0 to 1)"), "{none}");
+    }
+
+    #[test]
+    fn a_process_may_have_another_rank_in_another_communicator_and_several_devices() {
+        let line = |device: u32, rank: u32, next: u32| {
+            format!("a:1:9 [{device}] NCCL INFO Ring 00 : 0 -> {rank} -> {next}\n")
+        };
+        let other = |rank: u32, next: u32| {
+            format!(
+                "b:7:9 [0] NCCL INFO Ring 00 : 0 -> {rank} -> {next}\nb:7:9 [1] NCCL INFO Ring 00 : 0 -> {} -> {}\n",
+                rank + 1,
+                (next + 1) % 4
+            )
+        };
+        // The world: ranks 0 and 1 in one process on a, 2 and 3 on b. Then the same four, numbered the other way round.
+        let world = line(0, 0, 1) + &line(1, 1, 2) + &other(2, 3);
+        let again = line(0, 2, 3) + &line(1, 3, 0) + &other(0, 1);
+        let text = world + &again;
+        assert_eq!(read(&text).unwrap().hosts, ["a", "b"]);
+        let second = nccl(&[("x", text.as_bytes())], 1).unwrap();
+        assert_eq!((second.hosts.join(" "), second.ranks_per_host), ("b a".to_owned(), 2));
     }
 
     #[test]

@@ -29,6 +29,13 @@ pub fn read(core: &Core, specs: &[proto::JobSpec]) -> Result<Vec<(Job, Vec<Flow>
         let wrong = |what: String| Status::invalid_argument(format!("job '{}': {what}", spec.name));
         let job = job(topology, spec, next).map_err(wrong)?;
         let transport = transport(spec.transport.as_ref()).map_err(wrong)?;
+        // Before they are built: a number of channels is quickly written.
+        let (flows, room) = (job.ranks.len() * usize::from(job.channels), core.room_for_flows());
+        if first.index() - core.next_ids().1.index() + flows > room {
+            return Err(wrong(format!(
+                "{flows} flows are more than the {room} for which there is room; use fewer channels"
+            )));
+        }
         let flows = ring_flows_over(topology, &job, first, transport)
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         next = JobId(next.0.saturating_add(1));

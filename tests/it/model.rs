@@ -326,7 +326,7 @@ proptest! {
 }
 
 proptest! {
-    // Our program has registers of thousands of cells, all of which are read after every batch.
+    // Our program takes long to load.
     #![proptest_config(cases(12))]
 
     #[test]

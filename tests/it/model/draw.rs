@@ -1,6 +1,6 @@
 //! Well-formed updates of every kind, drawn from P4Info. Values come from few, so that updates meet each other.
 
-use super::state::{Key, Model};
+use super::state::{CELLS_MAX, Key, Model};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 use ringpath::p4runtime::p4info::{
@@ -375,7 +375,8 @@ impl<'a> Draw<'a> {
         let index = self.model.index;
         let kind = match self.below(3) {
             0 => {
-                let counter = self.pick(index.counters())?;
+                let counter =
+                    self.pick(index.counters()).filter(|counter| counter.size <= CELLS_MAX)?;
                 let cell = self.cell(counter.size);
                 let data = (!self.chance(4)).then(|| self.counts());
                 Kinds::CounterEntry(p4::CounterEntry {
@@ -385,7 +386,7 @@ impl<'a> Draw<'a> {
                 })
             }
             1 => {
-                let meter = self.pick(index.meters())?;
+                let meter = self.pick(index.meters()).filter(|meter| meter.size <= CELLS_MAX)?;
                 let cell = self.cell(meter.size);
                 let config = (!self.chance(4)).then(|| self.rates(meter.kind));
                 Kinds::MeterEntry(p4::MeterEntry {
@@ -396,7 +397,8 @@ impl<'a> Draw<'a> {
                 })
             }
             _ => {
-                let register = self.pick(index.registers())?;
+                let register =
+                    self.pick(index.registers()).filter(|register| register.size <= CELLS_MAX)?;
                 let cell = self.cell(register.size);
                 let TypeSpec::Bitstring(bits) = register.cell.type_spec.as_ref()? else {
                     return None;

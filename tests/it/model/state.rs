@@ -14,6 +14,9 @@ use ringpath::p4runtime::proto::p4::v1::{
 use ringpath::p4runtime::rpc::Code;
 use std::collections::BTreeMap;
 
+/// Arrays with more cells are left out: reading all of them after every batch would take most of the time.
+pub const CELLS_MAX: i64 = 64;
+
 /// What names an entity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
@@ -406,14 +409,23 @@ pub fn everything(index: &Index) -> Vec<Entity> {
         Kinds::TableEntry(entries),
         Kinds::ActionProfileMember(Default::default()),
         Kinds::ActionProfileGroup(Default::default()),
-        Kinds::CounterEntry(Default::default()),
-        Kinds::MeterEntry(Default::default()),
-        Kinds::RegisterEntry(Default::default()),
         Kinds::ValueSetEntry(Default::default()),
         replication(Copies::MulticastGroupEntry(Default::default())),
         replication(Copies::CloneSessionEntry(Default::default())),
         Kinds::DigestEntry(Default::default()),
     ];
+    let arrays = index.counters().iter().filter(|array| array.size <= CELLS_MAX);
+    kinds.extend(arrays.map(|array| {
+        Kinds::CounterEntry(CounterEntry { counter_id: array.names.id, ..Default::default() })
+    }));
+    let arrays = index.meters().iter().filter(|array| array.size <= CELLS_MAX);
+    kinds.extend(arrays.map(|array| {
+        Kinds::MeterEntry(MeterEntry { meter_id: array.names.id, ..Default::default() })
+    }));
+    let arrays = index.registers().iter().filter(|array| array.size <= CELLS_MAX);
+    kinds.extend(arrays.map(|array| {
+        Kinds::RegisterEntry(RegisterEntry { register_id: array.names.id, ..Default::default() })
+    }));
     kinds.extend(index.tables().iter().map(|table| {
         Kinds::TableEntry(TableEntry {
             table_id: table.names.id,

@@ -8,8 +8,9 @@
 //!  room at a full port, link ─┘
 //! ```
 //! The thread sleeps until one of these, whichever comes first; it never polls. It holds the server's lock for one burst of one port at a
-//! time, and makes its system calls outside. There is one such thread: the switch's state is behind one lock, so a second one would wait
-//! for the first (`docs/switch-ports.md` has the measurement).
+//! time. It waits, sends, counts and follows links outside; inside are only the system calls that fetch a frame longer than a slot of the
+//! ring and that write a full buffer of recorded packets. There is one such thread: the switch's state is behind one lock, so a second one
+//! would wait for the first (`docs/switch-ports.md` has the measurement).
 
 use crate::p4runtime::server::service::{Clock, Handle, Shared, Wake};
 use crate::switch::Switch;
@@ -97,6 +98,7 @@ fn run(
         for place in 0..ports.ready() {
             again |= handle.drive(|switch, now| ports.receive(place, switch, now));
             ports.flush();
+            ports.count_overflow(place);
         }
         ports.look(clock());
         let mut next = handle.drive(|switch, now| ports.advance(switch, now));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ringpath::id::PortNo;
 use ringpath::p4runtime::server::{Profile, Server};
 use ringpath::switch::port::pcap::{Reader, Record, Writer};
-use ringpath::switch::port::ring::{RxRing, Taken, TxSocket, Watch, wait};
+use ringpath::switch::port::ring::{Links, RxRing, Taken, TxSocket, Watch, wait};
 use ringpath::switch::port::{Event, Ports, Spec};
 use ringpath::switch::real_time::Driver;
 use ringpath::switch::{Config, Drop, Stats, Switch};
@@ -295,6 +295,27 @@ fn as_root_tags_long_frames_and_bursts_pass_unharmed() {
     assert_eq!(recorded[200].bytes, tagged);
     assert_eq!(recorded[201].bytes.len(), 9_000);
     assert_eq!(read(&folder.path().join("rpds_out.pcap")).len(), 201);
+}
+
+#[test]
+#[ignore = "needs root and a network namespace: unshare --net cargo test --test it -- --ignored as_root"]
+fn as_root_long_frames_keep_their_own_bytes_when_the_interface_goes_down() {
+    let (_ring, socket) = pair("rpg");
+    ip("link set rpgs mtu 9000");
+    ip("link set rpgt mtu 9000");
+    let link = Links::open().unwrap().get("rpgs").unwrap();
+    // Slots for short frames: longer ones come by the other way.
+    let mut ring = RxRing::open(link.index, 1_500).unwrap();
+    let long = |n| packet([10, 0, 2, n], 64, 5_000);
+    send(&socket, &long(1));
+    send(&socket, &long(2));
+    ip("link set rpgs down");
+    assert_eq!(frames(&mut ring, 2), [long(1), long(2)], "what had come before is still there");
+    ip("link set rpgs up");
+    for n in 3..6 {
+        send(&socket, &long(n));
+        assert_eq!(frames(&mut ring, 1), [long(n)]);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod segment;
 
 use super::ring::{HEADROOM, Received};
+pub use segment::Cutter;
 
 /// Bytes of the two MAC addresses, behind which a VLAN tag stands.
 const ADDRESSES: usize = 12;
@@ -18,15 +19,18 @@ pub enum Unfit {
     Segment,
     /// It is shorter than its headers say.
     Short,
+    /// It is to be cut into more pieces than any real sender asks for.
+    Pieces,
 }
 
-/// Gives the frames that a received one stands for: itself, or the segments that it is to be cut into. `scratch` is used again.
+/// Gives the frame that a received one stands for: itself, or the first of the segments that it is to be cut into. The others then wait
+/// in `cutter`; what waited there before is lost.
 ///
 /// # Errors
 /// The frame cannot be made whole; nothing was given.
 pub fn finish(
     received: Received<'_>,
-    scratch: &mut Vec<u8>,
+    cutter: &mut Cutter,
     give: &mut dyn FnMut(&[u8]),
 ) -> Result<(), Unfit> {
     let Received { buffer, offload, vlan } = received;
@@ -40,7 +44,9 @@ pub fn finish(
         Some(tag) => put_tag(buffer, tag)?,
     };
     if cut {
-        return segment::cut(frame, offload.segment, offload.segment_bytes.into(), scratch, give);
+        cutter.load(frame, offload.segment, offload.segment_bytes.into())?;
+        cutter.next(give);
+        return Ok(());
     }
     give(frame);
     Ok(())

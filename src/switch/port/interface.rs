@@ -9,7 +9,7 @@
 //! The link is looked at when the kernel tells that some link has changed, when a socket reports an error, and once a second
 //! ([`AGAIN`]) while it is absent. It is found by its name, so an interface that is deleted and made anew is the same port.
 
-use super::frame::{Unfit, finish};
+use super::frame::{Cutter, finish};
 use super::ring::{Link, Links, RxRing, SEND_MAX, Taken, TxSocket};
 use super::{Counters, Face, count};
 use crate::time::Span;
@@ -81,14 +81,14 @@ pub struct Interface {
     face: Arc<Face>,
     open: Option<Open>,
     batch: Batch,
-    scratch: Vec<u8>,
+    pub(super) cutter: Cutter,
 }
 
 impl Interface {
     /// A port that is not open yet.
     #[must_use]
     pub fn new(face: Arc<Face>) -> Self {
-        Self { face, open: None, batch: Batch::default(), scratch: Vec::new() }
+        Self { face, open: None, batch: Batch::default(), cutter: Cutter::default() }
     }
 
     /// Whether the interface is there and open.
@@ -134,18 +134,26 @@ impl Interface {
         Ok(link)
     }
 
-    /// Gives what the next frame of the ring stands for; returns whether there was one.
+    /// Whether a frame can be had that no descriptor tells of: the next piece of a long segment.
+    #[must_use]
+    pub fn has_piece(&self) -> bool {
+        self.cutter.waits()
+    }
+
+    /// Gives the next frame, at most one: a piece of a long segment is one. Returns whether there was something, if only a frame to count.
     pub fn receive(&mut self, give: &mut dyn FnMut(Incoming<'_>)) -> bool {
+        if self.cutter.next(&mut |piece| give(Incoming::Frame(piece))) {
+            return true;
+        }
         let Some(open) = &mut self.open else { return false };
-        let (counters, scratch) = (&self.face.counters, &mut self.scratch);
+        let (counters, cutter) = (&self.face.counters, &mut self.cutter);
         open.ring.take(&mut |taken| match taken {
             Taken::TooLong(_) => {
                 count(&counters.long_in, 1);
                 give(Incoming::TooLong);
             }
             Taken::Frame(received) => {
-                let finished = finish(received, scratch, &mut |frame| give(Incoming::Frame(frame)));
-                if let Err(Unfit::Segment | Unfit::Short) = finished {
+                if finish(received, cutter, &mut |frame| give(Incoming::Frame(frame))).is_err() {
                     count(&counters.uncut, 1);
                 }
             }

@@ -246,17 +246,22 @@ impl RxRing {
         let outgoing = unsafe { slot.add(kind_at).read() } == libc::PACKET_OUTGOING;
         let start = usize::from(facts.tp_mac);
         let end = start + facts.tp_snaplen as usize;
-        if outgoing {
-            // Passed over; its copy, if there is one, too.
-            if state & libc::TP_STATUS_COPY != 0 {
-                let _ = self.long_frame();
-            }
-        } else if state & libc::TP_STATUS_COPY != 0 {
+        if state & libc::TP_STATUS_COPY != 0 {
+            // SAFETY: these bytes lie within the slot, which is ours until the status changes, which happens below.
+            let begin = unsafe {
+                let there = facts.tp_snaplen as usize * usize::from(end <= self.slot_bytes);
+                std::slice::from_raw_parts(slot.add(start.min(self.slot_bytes)), there)
+            };
             let vlan = tag(state, &facts);
-            match self.long_frame() {
+            let copy = self.long_frame(begin, facts.tp_len as usize);
+            match copy {
+                // Passed over, and its copy with it.
+                _ if outgoing => {}
                 Some(buffer) => give(frame(buffer, vlan)),
                 None => give(Taken::TooLong(facts.tp_len)),
             }
+        } else if outgoing {
+            // Passed over.
         } else if facts.tp_snaplen < facts.tp_len || start < HEADROOM || end > self.slot_bytes {
             give(Taken::TooLong(facts.tp_len));
         } else {
@@ -273,17 +278,39 @@ impl RxRing {
         true
     }
 
-    /// The next frame that did not fit into a slot; `None` if it does not fit into [`FRAME_BYTES_MAX`] either.
-    fn long_frame(&mut self) -> Option<&mut [u8]> {
+    /// The copy of a frame of `bytes` bytes of which a slot holds only the beginning; `None` if there is none, or if it does not fit
+    /// into [`FRAME_BYTES_MAX`] either.
+    fn long_frame(&mut self, begin: &[u8], bytes: usize) -> Option<&mut [u8]> {
         self.long.resize(HEADROOM + FRAME_BYTES_MAX, 0);
-        let buffer = self.long.as_mut_slice();
+        let found = copy_of(&self.socket, &mut self.long, begin, bytes);
+        if found { self.long.get_mut(..HEADROOM + bytes) } else { None }
+    }
+}
+
+/// Looks for the copy of a frame of `bytes` bytes that begins with `begin` among those that wait at a socket, and puts it into `buffer`.
+///
+/// Slots and copies are two queues in the same order, but one can lose what the other keeps. A copy that belongs to no slot any more is
+/// passed over, so that a frame is never given the bytes of another one.
+fn copy_of(socket: &OwnedFd, buffer: &mut [u8], begin: &[u8], bytes: usize) -> bool {
+    // No more can wait than there are slots.
+    for _ in 0..=SLOTS {
         // SAFETY: the kernel writes at most `buffer.len()` bytes to `buffer`, which lives through the call.
         let got = unsafe {
             let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
-            libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags)
+            libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags)
         };
-        usize::try_from(got).ok().and_then(|got| buffer.get_mut(..got))
+        let Ok(got) = usize::try_from(got) else {
+            // The interface went down: that is told once, in place of the copy, which still waits.
+            if Error::last_os_error().raw_os_error() == Some(libc::ENETDOWN) {
+                continue;
+            }
+            return false;
+        };
+        if got == HEADROOM + bytes && buffer.get(HEADROOM..).is_some_and(|f| f.starts_with(begin)) {
+            return true;
+        }
     }
+    false
 }
 
 fn align(bytes: usize) -> usize {
@@ -540,3 +567,6 @@ pub fn wait(watches: &mut [Watch], limit: Option<Duration>) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

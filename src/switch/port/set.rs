@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Frames from one port between two looks at what leaves. Fewer than a queue usually holds (64), so that a burst alone fills none; enough that lock,
-/// clock and system calls are shared by many.
+/// Frames from one port between two looks at what leaves, each piece of a long segment one of them. Fewer than a queue usually holds (64), so that a
+/// burst alone fills none; enough that lock, clock and system calls are shared by many.
 const BURST: usize = 32;
 
 /// Why the ports cannot be had.
@@ -189,7 +189,7 @@ impl Ports {
         self.began_ns = ns;
     }
 
-    /// Whether nothing is behind a port's number.
+    /// The port of that number; `None` if no interface and no file is behind it.
     fn slot(&mut self, port: PortNo) -> Option<&mut Slot> {
         let place = self.index.get(usize::from(port.0)).copied().flatten()?;
         self.slots.get_mut(usize::from(place))
@@ -223,15 +223,16 @@ impl Ports {
         let mut watches = self.watches.iter().skip(fixed);
         let mut failed = self.links.is_some() && self.watches.get(1).is_some_and(Watch::ready);
         for (place, slot) in self.slots.iter().enumerate() {
-            if let Kind::Interface(interface) = &slot.kind
-                && interface.is_open()
-            {
+            let Kind::Interface(interface) = &slot.kind else { continue };
+            let mut ready = interface.has_piece();
+            if interface.is_open() {
                 let ring = watches.next();
                 let socket = if slot.waiting { watches.next() } else { None };
                 failed |= [ring, socket].into_iter().flatten().any(Watch::failed);
-                if ring.is_some_and(Watch::ready) {
-                    self.ready.push(place);
-                }
+                ready |= ring.is_some_and(Watch::ready);
+            }
+            if ready {
+                self.ready.push(place);
             }
         }
         if failed {
@@ -283,23 +284,31 @@ impl Ports {
         let (face, recorders) = (&slot.face, &mut slot.recorders);
         // A burst alone must not fill a queue.
         let burst = BURST.min(switch.config().queue_packets as usize);
-        let mut count_in = 0;
         let mut more = true;
-        while more && count_in < burst {
+        for _ in 0..burst {
             more = interface.receive(&mut |incoming| match incoming {
                 Incoming::TooLong => switch.lost_outside(Drop::TooLong),
                 Incoming::Frame(frame) => {
-                    count_in += 1;
                     if let Some((record, _)) = recorders {
                         note(face, record.write(wall, frame));
                     }
                     switch.receive(now, face.port, frame);
                 }
             });
+            if !more {
+                break;
+            }
         }
-        interface.count_overflow();
         self.send(switch, now);
         more
+    }
+
+    /// Counts what found the ring of the `place`th of the ready ports full: a system call, so not part of [`Ports::receive`].
+    pub(crate) fn count_overflow(&self, place: usize) {
+        let slot = self.ready.get(place).and_then(|place| self.slots.get(*place));
+        if let Some(Slot { kind: Kind::Interface(interface), .. }) = slot {
+            interface.count_overflow();
+        }
     }
 
     /// When the next packet of a file is due.
@@ -425,3 +434,6 @@ fn note(face: &Face, written: bool) {
 
 /// A batch and what a queue holds must both take a burst, or a burst alone would lose packets.
 const _: () = assert!(BURST <= SEND_MAX && BURST < 64);
+
+#[cfg(test)]
+mod tests;

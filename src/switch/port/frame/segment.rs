@@ -1,5 +1,5 @@
 //! Cuts a long TCP or UDP segment, as a network card does (TSO, USO). In: the long frame, how much payload a piece may have. Out: the
-//! pieces, with lengths, identification, sequence numbers, flags and checksums of their own. Part of `frame`.
+//! pieces, one at a time, with lengths, identification, sequence numbers, flags and checksums of their own. Part of `frame`.
 
 use super::{Unfit, checksum, sum};
 
@@ -8,11 +8,16 @@ const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;
 const UDP_L4: u8 = 5;
 
+/// Pieces of one segment: 64 KiB at the smallest size that Linux's TCP makes, 36 bytes (`tcp_min_snd_mss` less time stamps), are 1,820. A
+/// smaller size would only turn one frame into very many packets.
+pub(super) const PIECES_MAX: usize = 2_048;
+
 /// Flags that only the last piece has (FIN, PSH) and that only the first has (CWR).
 const LAST_ONLY: u8 = 0x09;
 const FIRST_ONLY: u8 = 0x80;
 
 /// Where things stand in the long frame.
+#[derive(Debug, Default)]
 struct Headers {
     /// The IP header.
     ip: usize,
@@ -55,32 +60,59 @@ fn headers(frame: &[u8], kind: u8) -> Result<Headers, Unfit> {
     Ok(Headers { ip, v6, transport, tcp, payload: transport + length })
 }
 
-/// Gives the pieces of `frame` in order, each with at most `size` bytes of payload.
-///
-/// # Errors
-/// The frame is of no kind that can be cut, or shorter than it says; nothing was given.
-pub(super) fn cut(
-    frame: &[u8],
-    kind: u8,
+/// A long segment of which pieces are still to be given, so that whoever takes them can pause. Its memory is used again.
+#[derive(Debug, Default)]
+pub struct Cutter {
+    frame: Vec<u8>,
+    at: Headers,
+    /// Bytes of payload in each piece.
     size: usize,
-    scratch: &mut Vec<u8>,
-    give: &mut dyn FnMut(&[u8]),
-) -> Result<(), Unfit> {
-    let at = headers(frame, kind)?;
-    if size == 0 || frame.len() < at.payload {
-        return Err(Unfit::Short);
+    next: usize,
+    pieces: usize,
+    piece: Vec<u8>,
+}
+
+impl Cutter {
+    /// Whether there are pieces still to be given.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.next < self.pieces
     }
-    let (head, payload) = frame.split_at(at.payload);
-    let last = payload.len().div_ceil(size).max(1) - 1;
-    for number in 0..=last {
-        let from = number * size;
-        scratch.clear();
-        scratch.extend_from_slice(head);
-        scratch.extend_from_slice(&payload[from..payload.len().min(from + size)]);
-        mend(scratch, &at, from as u32, (number as u16, number == last));
-        give(scratch);
+
+    /// Starts to cut `frame` into pieces of at most `size` bytes of payload; what waited is forgotten.
+    ///
+    /// # Errors
+    /// The frame is of no kind that can be cut, shorter than it says, or makes more than [`PIECES_MAX`] pieces; nothing waits then.
+    pub(super) fn load(&mut self, frame: &[u8], kind: u8, size: usize) -> Result<(), Unfit> {
+        self.pieces = 0;
+        let at = headers(frame, kind)?;
+        let payload = frame.len().checked_sub(at.payload).filter(|_| size > 0);
+        let pieces = payload.ok_or(Unfit::Short)?.div_ceil(size).max(1);
+        if pieces > PIECES_MAX {
+            return Err(Unfit::Pieces);
+        }
+        self.frame.clear();
+        self.frame.extend_from_slice(frame);
+        (self.at, self.size, self.next, self.pieces) = (at, size, 0, pieces);
+        Ok(())
     }
-    Ok(())
+
+    /// Gives the next piece; returns whether there was one.
+    pub fn next(&mut self, give: &mut dyn FnMut(&[u8])) -> bool {
+        if !self.waits() {
+            return false;
+        }
+        let (head, payload) = self.frame.split_at(self.at.payload);
+        let (number, from) = (self.next, self.next * self.size);
+        self.next += 1;
+        self.piece.clear();
+        self.piece.extend_from_slice(head);
+        self.piece.extend_from_slice(&payload[from..payload.len().min(from + self.size)]);
+        let last = self.next == self.pieces;
+        mend(&mut self.piece, &self.at, from as u32, (number as u16, last));
+        give(&self.piece);
+        true
+    }
 }
 
 fn put(piece: &mut [u8], at: usize, value: u16) {

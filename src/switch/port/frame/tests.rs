@@ -45,7 +45,9 @@ fn run(frame: &[u8], offload: Offload, vlan: Option<(u16, u16)>) -> Result<Vec<V
     buffer.extend(frame);
     let mut out = Vec::new();
     let received = Received { buffer: &mut buffer, offload, vlan };
-    finish(received, &mut Vec::new(), &mut |frame| out.push(frame.to_vec()))?;
+    let (mut cutter, mut give) = (Cutter::default(), |frame: &[u8]| out.push(frame.to_vec()));
+    finish(received, &mut cutter, &mut give)?;
+    while cutter.next(&mut give) {}
     Ok(out)
 }
 
@@ -156,6 +158,22 @@ fn long_udp_and_ipv6_segments_are_cut_too() {
         bytes.extend(&piece[54..]);
         assert!(right(&bytes));
     }
+}
+
+#[test]
+fn a_segment_is_given_piece_by_piece_and_only_if_the_pieces_are_not_too_many() {
+    let frame = tcp(2 * segment::PIECES_MAX, 0x10);
+    let mut cutter = Cutter::default();
+    assert_eq!(cutter.load(&frame, 1, 2), Ok(()));
+    for left in (0..segment::PIECES_MAX).rev() {
+        let mut given = 0;
+        assert!(cutter.next(&mut |_| given += 1));
+        assert_eq!((given, cutter.waits()), (1, left > 0));
+    }
+    assert!(!cutter.next(&mut |_| panic!("there is none")));
+    assert_eq!(cutter.load(&frame, 1, 1_000), Ok(()));
+    assert_eq!(cutter.load(&frame, 1, 1), Err(Unfit::Pieces));
+    assert!(!cutter.waits(), "what waited is forgotten, as what was refused");
 }
 
 #[test]

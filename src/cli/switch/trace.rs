@@ -223,6 +223,9 @@ fn insertion(entity: &Entity) -> update::Type {
     }
 }
 
+/// Packets of one trace: more than anybody reads, and their events stay in memory until all are printed.
+const PACKETS_MAX: usize = 10_000;
+
 /// The packets, each with the time after the one before.
 fn packets(args: &Args) -> anyhow::Result<Vec<(Span, Packet)>> {
     let Some(path) = &args.pcap else {
@@ -234,6 +237,10 @@ fn packets(args: &Args) -> anyhow::Result<Vec<(Span, Packet)>> {
         Reader::new(std::io::BufReader::new(file)).with_context(|| shown.to_string())?;
     let (mut found, mut record, mut last) = (Vec::new(), Record::default(), None);
     while reader.next(&mut record).with_context(|| shown.to_string())? {
+        anyhow::ensure!(
+            found.len() < PACKETS_MAX,
+            "{shown} has more than {PACKETS_MAX} packets; cut it, for example with `tcpdump -r FILE -c 100 -w PART`"
+        );
         let time_ns = record.time_ns;
         let after = last.map_or(GAP, |last| Span(time_ns.saturating_sub(last)));
         last = Some(time_ns);

@@ -15,6 +15,7 @@ pub mod demo;
 pub mod evaluate;
 pub mod exit;
 pub mod fabric;
+pub mod flags;
 mod grid;
 pub mod import;
 pub mod job;

@@ -3,13 +3,13 @@
 //! In: a scenario file (its fabric; its jobs are submitted with `ringpath job`), the address of every switch. Out: one line with the
 //! address of its service; then it runs until SIGINT or SIGTERM. What it promised is in the store; started again it goes on.
 
-use super::demo::{Goal, Help, Reading, artifacts, rho};
+use super::flags::{Goal, Watch};
 use super::target::TlsFlags;
 use super::{Exit, exit};
 use crate::controller::core::Core;
 use crate::controller::driver::{Driver, Parts, Peer, api, metrics};
 use crate::controller::store::RedbStore;
-use crate::controller::{Config, FeedbackConfig, Limits, Planning, SharedPolicy, TelemetryConfig};
+use crate::controller::{Artifacts, Config, FeedbackConfig, Limits, Planning, SharedPolicy};
 use crate::p4runtime::p4info::Index;
 use crate::pipeline::slots::Sizes;
 use crate::pipeline::{Program, Settings};
@@ -67,18 +67,9 @@ pub struct Args {
     /// What planning minimises.
     #[arg(long, value_enum, default_value_t = Goal::Both)]
     pub objective: Goal,
-    /// How the switches' registers are read (docs/telemetry.md).
-    #[arg(long, value_enum, default_value_t = Reading::Auto)]
-    pub telemetry: Reading,
-    /// How often, for example `100ms`.
-    #[arg(long, value_name = "TIME", default_value = "100ms")]
-    pub telemetry_interval: Span,
-    /// How stragglers are helped (docs/feedback.md).
-    #[arg(long, value_enum, default_value_t = Help::Best)]
-    pub feedback: Help,
-    /// How far below expectation a flow must be to count as a straggler, as a share.
-    #[arg(long, value_name = "X", default_value_t = 0.20, value_parser = rho)]
-    pub rho: f64,
+    /// What is read of the fabric and done about stragglers.
+    #[command(flatten)]
+    pub watch: Watch,
     /// Marks our entries on switches that others use, too; the same for all controllers of one fabric.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub cluster: String,
@@ -206,7 +197,7 @@ fn places(topology: &Topology, given: &[(String, Place)]) -> anyhow::Result<Vec<
 }
 
 fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyhow::Result<Config> {
-    let artifacts = artifacts()?;
+    let artifacts = Artifacts::built_in().context("the built-in P4 program")?;
     let index = Index::new(artifacts.p4info.clone()).context("the built-in p4info")?;
     let policies: Vec<SharedPolicy> =
         policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
@@ -233,12 +224,9 @@ fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyho
         force_pipeline: args.force_pipeline,
         takeover: args.takeover,
         limits: Limits::default(),
-        telemetry: TelemetryConfig {
-            way: args.telemetry.into(),
-            interval: args.telemetry_interval,
-            ..TelemetryConfig::default()
-        },
-        feedback: FeedbackConfig::new(args.feedback.into(), args.rho).with_packet_time(packet),
+        telemetry: args.watch.telemetry(),
+        feedback: FeedbackConfig::new(args.watch.feedback.into(), args.watch.rho)
+            .with_packet_time(packet),
     })
 }
 

@@ -6,10 +6,9 @@
 mod timeline;
 mod trace;
 
+use super::flags::{Goal, Help, RHO, Watch};
 use super::{Exit, Format, exit};
-use crate::controller::{
-    Artifacts, FeedbackConfig, Planning, SharedPolicy, TelemetryConfig, TelemetryWay,
-};
+use crate::controller::{Artifacts, FeedbackConfig, Planning, SharedPolicy};
 use crate::feedback::Mode;
 use crate::report::demo::{Dropped, Limit, Packets, Report, Restart, Row, Straggler, Telemetry};
 use crate::report::html::{About, page};
@@ -18,8 +17,7 @@ use crate::report::trace::PolicyTrace;
 use crate::sim::run::{self as simulated, Options, RunResult, RunSpec, contention_free, watch};
 use crate::sim::trace::Recording;
 use crate::sim::wire::WireKind;
-use crate::solver::{Objective, policy};
-use crate::time::Span;
+use crate::solver::policy;
 use crate::workload::scenario::{Scenario, default_scenario, read};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -49,18 +47,9 @@ pub struct Args {
     /// How the controller reaches the switches.
     #[arg(long, value_enum, default_value_t = Reach::Grpc)]
     pub wire: Reach,
-    /// How the controller reads the switches' registers while jobs run (docs/telemetry.md).
-    #[arg(long, value_enum, default_value_t = Reading::Auto)]
-    pub telemetry: Reading,
-    /// How often it reads them, for example `100ms`.
-    #[arg(long, value_name = "TIME", default_value = "100ms")]
-    pub telemetry_interval: Span,
-    /// How stragglers are helped in the second run of `joint` (docs/feedback.md); `none`: no such run.
-    #[arg(long, value_enum, default_value_t = Help::Best)]
-    pub feedback: Help,
-    /// How far below expectation a flow must be to count as a straggler, as a share.
-    #[arg(long, value_name = "X", default_value_t = 0.20, value_parser = rho)]
-    pub rho: f64,
+    /// What is read of the fabric and done about stragglers.
+    #[command(flatten)]
+    pub watch: Watch,
     /// How the result is printed.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
@@ -72,60 +61,11 @@ pub struct Args {
     pub no_report: bool,
 }
 
-/// What is done about stragglers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Help {
-    /// Nothing.
-    None,
-    /// One queue up (the published method).
-    Raise,
-    /// The best of nothing, another path, one queue up, by simulation on measured capacities.
-    Best,
-}
-
-impl From<Help> for Mode {
-    fn from(help: Help) -> Self {
-        match help {
-            Help::None => Self::None,
-            Help::Raise => Self::Raise,
-            Help::Best => Self::Best,
-        }
-    }
-}
-
 /// One run of the comparison.
 struct Run {
     name: String,
     policy: &'static str,
     feedback: Mode,
-}
-
-/// Reads ρ.
-///
-/// # Errors
-/// Says what is allowed.
-pub fn rho(text: &str) -> Result<f64, String> {
-    let value: f64 =
-        text.parse().map_err(|_| format!("'{text}' is no number; write for example 0.2"))?;
-    if value > 0.0 && value < 1.0 {
-        return Ok(value);
-    }
-    Err(format!("ρ = {text} is out of range; it is a share above 0 and below 1, by default 0.2"))
-}
-
-/// Objectives as flags (docs/scheduling).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Goal {
-    /// Mean communication time.
-    Comm,
-    /// GPU utilisation.
-    Utilisation,
-    /// Communication time over utilisation.
-    Both,
-    /// Mean slowdown against a job alone.
-    Slowdown,
-    /// Largest communication time.
-    Max,
 }
 
 /// The two wires.
@@ -136,46 +76,6 @@ pub enum Reach {
     /// The same servers called in process.
     Direct,
 }
-
-/// Ways of reading registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Reading {
-    /// By RegisterEntry where a switch offers it, by readout packets elsewhere.
-    Auto,
-    /// By packets to and from the CPU port.
-    Readout,
-    /// By RegisterEntry only.
-    Register,
-    /// Not at all.
-    Off,
-}
-
-impl From<Reading> for TelemetryWay {
-    fn from(reading: Reading) -> Self {
-        match reading {
-            Reading::Auto => Self::Auto,
-            Reading::Readout => Self::Readout,
-            Reading::Register => Self::Register,
-            Reading::Off => Self::Off,
-        }
-    }
-}
-
-impl From<Goal> for Objective {
-    fn from(goal: Goal) -> Self {
-        match goal {
-            Goal::Comm => Self::Comm,
-            Goal::Utilisation => Self::Utilisation,
-            Goal::Both => Self::Both,
-            Goal::Slowdown => Self::Slowdown,
-            Goal::Max => Self::Max,
-        }
-    }
-}
-
-/// The compiled program travels inside the binary, so that nothing need be installed.
-const P4INFO: &str = include_str!("../../p4/build/ringpath.p4info.txtpb");
-const DEVICE_CONFIG: &[u8] = include_bytes!("../../p4/build/ringpath.json");
 
 /// Evaluations that a plan may cost: one to two seconds of search on the default scenario.
 const MAX_EVALUATIONS: u64 = 20_000;
@@ -193,14 +93,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         None => default_scenario(args.seed.unwrap_or(0)).context("the built-in scenario")?,
     };
     let runs = runs(args)?;
-    let artifacts = artifacts()?;
+    let artifacts = Artifacts::built_in().context("the built-in P4 program")?;
     let shared: Vec<SharedPolicy> =
         policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
-    let telemetry = TelemetryConfig {
-        way: args.telemetry.into(),
-        interval: args.telemetry_interval,
-        ..TelemetryConfig::default()
-    };
+    let telemetry = args.watch.telemetry();
     let spec = |run: &Run| RunSpec {
         scenario: &scenario,
         policies: &shared,
@@ -215,7 +111,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         // without knowing how far the remaining jobs are (docs/scheduling, "When plans are made").
         options: Options {
             telemetry,
-            feedback: FeedbackConfig::new(run.feedback, args.rho),
+            feedback: FeedbackConfig::new(run.feedback, args.watch.rho),
             ..Options::default()
         },
     };
@@ -253,7 +149,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if !args.no_report {
         // The figures are out before anything can go wrong with the file.
         out.flush()?;
-        let page = page(&report, &traces, &about(args, &scenario));
+        let page = page(&report, &traces, &about(args, &scenario, &artifacts));
         std::fs::write(&args.report, page).with_context(|| {
             format!(
                 "the results above are complete, but the report could not be written to {}; choose another place with --report FILE, \
@@ -287,7 +183,7 @@ fn traces(
 }
 
 /// The head of the page. It is a function of what was run, not of where the page goes.
-fn about(args: &Args, scenario: &Scenario) -> About {
+fn about(args: &Args, scenario: &Scenario, artifacts: &Artifacts) -> About {
     let mut command = String::from("ringpath demo");
     if let Some(path) = &args.scenario {
         command.push_str(&format!(" --scenario {}", quoted(&path.display().to_string())));
@@ -299,11 +195,11 @@ fn about(args: &Args, scenario: &Scenario) -> About {
     if args.objective != Goal::Both {
         command.push_str(&format!(" --objective {}", value_name(args.objective)));
     }
-    if args.feedback != Help::Best {
-        command.push_str(&format!(" --feedback {}", value_name(args.feedback)));
+    if args.watch.feedback != Help::Best {
+        command.push_str(&format!(" --feedback {}", value_name(args.watch.feedback)));
     }
-    if (args.rho - 0.2).abs() > f64::EPSILON {
-        command.push_str(&format!(" --rho {}", args.rho));
+    if (args.watch.rho - RHO).abs() > f64::EPSILON {
+        command.push_str(&format!(" --rho {}", args.watch.rho));
     }
     if args.wire != Reach::Grpc {
         command.push_str(&format!(" --wire {}", value_name(args.wire)));
@@ -315,7 +211,7 @@ fn about(args: &Args, scenario: &Scenario) -> About {
         Some(fastest) if fastest != slowest => format!("{slowest} to {fastest}"),
         _ => slowest.to_string(),
     };
-    let program = Sha256::digest(DEVICE_CONFIG);
+    let program = Sha256::digest(&artifacts.device_config);
     let program: String = program.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let facts = [
         ("switches", topology.switch_count().to_string()),
@@ -347,22 +243,9 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The pipeline that `p4/` was compiled to.
-///
-/// # Errors
-/// If the committed P4Info cannot be read, which the tests exclude.
-pub fn artifacts() -> anyhow::Result<Artifacts> {
-    let index =
-        crate::p4runtime::p4info::Index::from_text(P4INFO).context("the built-in p4info")?;
-    Ok(Artifacts {
-        p4info: index.info().clone(),
-        device_config: bytes::Bytes::from_static(DEVICE_CONFIG),
-    })
-}
-
 /// The published method raises stragglers itself; `joint` runs without help and then with it.
 fn runs(args: &Args) -> anyhow::Result<Vec<Run>> {
-    let help = Mode::from(args.feedback);
+    let help = Mode::from(args.watch.feedback);
     let mut runs = Vec::new();
     for policy in policy_names(args)? {
         let feedback = match policy {

@@ -2,7 +2,9 @@
 //!
 //! In: a preset, seeds. Out: its table or JSON (keys in `docs/cli.md`). Must not know how runs are judged.
 
-use super::{Exit, Format, demo::artifacts};
+use super::flags::{RHO, rho};
+use super::{Exit, Format};
+use crate::controller::Artifacts;
 use crate::feedback::Mode;
 use crate::sim::detect::{Fabric, Fault, Row, rows};
 use crate::straggler::Test;
@@ -22,7 +24,7 @@ pub struct Args {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: u64,
     /// How far below expectation is slow, as a share.
-    #[arg(long, default_value_t = 0.20, value_parser = super::demo::rho)]
+    #[arg(long, default_value_t = RHO, value_parser = rho)]
     pub rho: f64,
     /// What slow means; `ring-median` is there to compare with.
     #[arg(long, value_enum, default_value_t = Rule::Work)]
@@ -77,7 +79,7 @@ struct Detection {
 /// A run that broke off; the chain names the kind of run.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let Preset::Detection = args.preset;
-    let artifacts = artifacts()?;
+    let artifacts = Artifacts::built_in().context("the built-in P4 program")?;
     let wanted = |fabric: Where| args.fabrics.is_empty() || args.fabrics.contains(&fabric);
     let fabrics = [(Where::Light, Fabric::Light), (Where::Contended, Fabric::Contended)];
     let fabrics = fabrics.into_iter().filter(|(name, _)| wanted(*name)).map(|(_, fabric)| fabric);

@@ -3,9 +3,10 @@
 //! In: a scenario file (or a fabric file with jobs placed on it), a solver, a seed. Out: the plan with its score, lower
 //! bounds and the gap, as tables or as the JSON of [`document`]. Every plan passes the independent checker first.
 
+use super::flags::Goal;
 use super::{Exit, Format, exit};
 use crate::plan::check;
-use crate::solver::{Effort, InForce, Objective, Problem, policy};
+use crate::solver::{Effort, InForce, Problem, policy};
 use crate::topology::import::{Imported, Lingjun, P4Utils, lingjun, p4utils};
 use crate::topology::suggest::hint;
 use crate::topology::{LinkState, Path as Route, Paths, Topology};
@@ -77,39 +78,6 @@ pub struct Args {
     /// How the result is printed.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
-}
-
-/// Objectives as flags (docs/scheduling).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Goal {
-    /// Mean communication time over jobs.
-    Comm,
-    /// GPU utilisation.
-    Utilisation,
-    /// Mean communication time over utilisation.
-    Both,
-    /// Mean slowdown against a job alone.
-    Slowdown,
-    /// Largest communication time.
-    Max,
-    /// Sum of drain times when all flows start together.
-    Drain,
-    /// Static estimate with all flows active.
-    Static,
-}
-
-impl From<Goal> for Objective {
-    fn from(goal: Goal) -> Self {
-        match goal {
-            Goal::Comm => Self::Comm,
-            Goal::Utilisation => Self::Utilisation,
-            Goal::Both => Self::Both,
-            Goal::Slowdown => Self::Slowdown,
-            Goal::Max => Self::Max,
-            Goal::Drain => Self::Drain,
-            Goal::Static => Self::Static,
-        }
-    }
 }
 
 /// Simulated evaluations times flows when none are asked for: about two seconds on two cores.

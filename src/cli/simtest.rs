@@ -3,9 +3,9 @@
 //! In: how many seeds. Out: which seeds broke which invariant, with the shortest list of faults. Exit code 3 if any did.
 
 use super::{Exit, Format};
+use crate::controller::Artifacts;
 use crate::sim::harness::{Harness, Outcome};
 use crate::sim::invariant;
-use crate::sim::run::committed_program;
 use crate::solver::policy;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -42,7 +42,7 @@ const POLICY: &str = "crux";
 /// # Errors
 /// If the built-in program cannot be read, or writing fails.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let artifacts = committed_program().context("the built-in P4 program")?;
+    let artifacts = Artifacts::built_in().context("the built-in P4 program")?;
     let policy = policy::by_name(POLICY).context("no policy to plan with")?;
     let harness = Harness { artifacts, policy: Arc::new(policy), statements: invariant::all };
     let bar = ProgressBar::new(args.seeds);

@@ -1,6 +1,7 @@
 //! What a core is made with. In: artifacts, topology, policies, limits. Out: [`Config`]. Must not know inputs.
 
 use crate::feedback::{Mode, Settings};
+use crate::p4runtime::p4info::{Index, ReadError};
 use crate::p4runtime::proto::p4::config::v1::P4Info;
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::pipeline::Program;
@@ -27,6 +28,19 @@ pub struct Artifacts {
 }
 
 impl Artifacts {
+    /// The program of `p4/build`, which travels inside the binary, so that nothing need be installed.
+    ///
+    /// # Errors
+    /// The committed P4Info is broken, which the tests exclude.
+    pub fn built_in() -> Result<Self, ReadError> {
+        let text = include_str!("../../p4/build/ringpath.p4info.txtpb");
+        let device_config = include_bytes!("../../p4/build/ringpath.json");
+        Ok(Self {
+            p4info: Index::from_text(text)?.info().clone(),
+            device_config: Bytes::from_static(device_config),
+        })
+    }
+
     /// The first 8 bytes of SHA-256(device config ‖ p4info), big-endian, which a switch keeps for us.
     #[must_use]
     pub fn cookie(&self) -> u64 {

@@ -57,8 +57,8 @@ pub enum Event {
     Message(StreamMessageResponse),
     /// The stream has ended, or could not be opened.
     Ended(StreamEnd),
-    /// A call was refused as a whole with `PERMISSION_DENIED`, `FAILED_PRECONDITION` or `NOT_FOUND`: what this session
-    /// believes about the switch is no longer true.
+    /// A call was refused as a whole with `PERMISSION_DENIED`, `FAILED_PRECONDITION` or `NOT_FOUND`: what was
+    /// believed about the switch is no longer true.
     Denied,
     /// The time of the last `Timer` action has come; early or stale ones do no harm.
     Timer,

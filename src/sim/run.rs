@@ -16,7 +16,6 @@ pub use stragglers::Straggler;
 
 use crate::controller::core::CoreError;
 use crate::controller::{Artifacts, Planning, SharedPolicy};
-use crate::p4runtime::p4info::Index;
 use crate::pipeline::ProgramError;
 use crate::sim::SimError;
 use crate::sim::trace::Recording;
@@ -67,19 +66,6 @@ pub enum RunError {
     /// The run ended before its time.
     #[error(transparent)]
     World(#[from] WorldError),
-}
-
-/// The compiled program that lies in `p4/build`.
-///
-/// # Errors
-/// [`RunError::P4Info`] if the committed file is broken.
-pub fn committed_program() -> Result<Artifacts, RunError> {
-    let text = include_str!("../../p4/build/ringpath.p4info.txtpb");
-    let index = Index::from_text(text).map_err(|error| RunError::P4Info(error.to_string()))?;
-    Ok(Artifacts {
-        p4info: index.info().clone(),
-        device_config: bytes::Bytes::from_static(include_bytes!("../../p4/build/ringpath.json")),
-    })
 }
 
 /// Runs a policy on a scenario to the end.

@@ -1,12 +1,12 @@
 //! The small form of `ringpath evaluate --preset detection`: found where there is something, silent where there is nothing.
 
+use ringpath::controller::Artifacts;
 use ringpath::feedback::Mode;
 use ringpath::sim::detect::{Fabric, Fault, Spec, Trial, trial};
-use ringpath::sim::run::committed_program;
 use ringpath::straggler::Test;
 
 fn run(fault: Fault, mode: Mode, seed: u64) -> Trial {
-    let artifacts = committed_program().unwrap();
+    let artifacts = Artifacts::built_in().unwrap();
     let fabric = Fabric::Light;
     let spec =
         Spec { artifacts: &artifacts, fabric, fault, mode, test: Test::Work, rho: 0.2, seed };

@@ -5,8 +5,8 @@ use ringpath::controller::core::Core;
 use ringpath::controller::driver::{Driver, DriverError, Handle, Parts, Peer};
 use ringpath::controller::store::{MemoryStore, RedbStore, Store};
 use ringpath::controller::{
-    Config, Event, FeedbackConfig, Input, Limits, Planning, SharedPolicy, TelemetryConfig,
-    TelemetryWay, record,
+    Artifacts, Config, Event, FeedbackConfig, Input, Limits, Planning, SharedPolicy,
+    TelemetryConfig, TelemetryWay, record,
 };
 use ringpath::id::{HostId, JobId, SwitchId};
 use ringpath::p4runtime::p4info::Index;
@@ -14,7 +14,6 @@ use ringpath::p4runtime::server::listen::{Listening, listen};
 use ringpath::p4runtime::server::{Profile, Server};
 use ringpath::pipeline::slots::Sizes;
 use ringpath::pipeline::{Program, Settings};
-use ringpath::sim::run::committed_program;
 use ringpath::solver::{Objective, policy};
 use ringpath::switch::port::Ports;
 use ringpath::switch::{Switch, real_time};
@@ -66,7 +65,7 @@ fn jobs(count: u32) -> Vec<(Job, Vec<Flow>)> {
 
 /// `lost` is how long a switch may be out of reach before plans avoid it.
 fn core(lost: Span) -> Core {
-    let artifacts = committed_program().unwrap();
+    let artifacts = Artifacts::built_in().unwrap();
     let program = Program::resolve(&Index::new(artifacts.p4info.clone()).unwrap()).unwrap();
     let topology = topology();
     let policies: Vec<SharedPolicy> =

@@ -1,8 +1,8 @@
 //! What happens in a scenario file happens in the packet simulation: each kind of event alone, against the same run
 //! without it.
 
-use ringpath::controller::{Planning, SharedPolicy};
-use ringpath::sim::run::{Options, RunResult, RunSpec, committed_program, run};
+use ringpath::controller::{Artifacts, Planning, SharedPolicy};
+use ringpath::sim::run::{Options, RunResult, RunSpec, run};
 use ringpath::sim::wire::WireKind;
 use ringpath::solver::policy::least_loaded::LeastLoaded;
 use ringpath::solver::{Objective, Policy};
@@ -45,7 +45,7 @@ fn go(events: &str) -> RunResult {
     let file = folder.path().join("scenario.toml");
     std::fs::write(&file, format!("{CALM}{events}")).unwrap();
     let scenario = read(&file, Some(1)).unwrap();
-    let artifacts = committed_program().unwrap();
+    let artifacts = Artifacts::built_in().unwrap();
     let policy: SharedPolicy = Arc::new(LeastLoaded);
     let result = run(&RunSpec {
         scenario: &scenario,

@@ -18,26 +18,26 @@ use std::time::Duration;
 const STEP: Duration = Duration::from_millis(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "RINGPATH_SHELL_PYTHON names a Python with p4runtime-shell"]
+#[ignore = "needs RINGPATH_SHELL_PYTHON, a Python with p4runtime-shell; .ci/run installs one and runs this"]
 async fn p4runtime_shell_drives_the_switch() {
     drive("RINGPATH_SHELL_PYTHON", "shell.py", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "RINGPATH_FINSY_PYTHON names a Python with finsy"]
+#[ignore = "needs RINGPATH_FINSY_PYTHON, a Python with finsy; .ci/run installs one and runs this"]
 async fn finsy_drives_the_switch() {
     drive("RINGPATH_FINSY_PYTHON", "finsy_client.py", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "RINGPATH_SHELL_PYTHON names a Python with p4runtime-shell"]
+#[ignore = "needs RINGPATH_SHELL_PYTHON, a Python with p4runtime-shell; .ci/run installs one and runs this"]
 async fn p4runtime_shell_drives_the_switch_over_mutual_tls() {
     let authority = Authority::new("ours");
     drive("RINGPATH_SHELL_PYTHON", "shell.py", Some(&authority)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "RINGPATH_FINSY_PYTHON names a Python with finsy"]
+#[ignore = "needs RINGPATH_FINSY_PYTHON, a Python with finsy; .ci/run installs one and runs this"]
 async fn finsy_drives_the_switch_over_mutual_tls() {
     let authority = Authority::new("ours");
     drive("RINGPATH_FINSY_PYTHON", "finsy_client.py", Some(&authority)).await;

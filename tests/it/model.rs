@@ -308,14 +308,14 @@ fn session(program: &Program, seeds: &[u64], tally: &mut Tally) {
     tally.held.extend(model.state.keys().map(kind_of));
 }
 
-/// Runs of a test: what PROPTEST_CASES says, divided by what a run costs more than the others.
-fn cases(cost: u32) -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(CASES);
+/// Runs of a test: what PROPTEST_CASES says, else `normal`, divided by what a run costs more than those of others.
+pub fn cases(normal: u32, cost: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(normal);
     ProptestConfig { cases: (asked / cost).max(1), ..ProptestConfig::default() }
 }
 
 proptest! {
-    #![proptest_config(cases(1))]
+    #![proptest_config(cases(CASES, 1))]
 
     #[test]
     fn the_server_holds_what_the_model_holds_whatever_happens(
@@ -327,7 +327,7 @@ proptest! {
 
 proptest! {
     // Our program takes long to load.
-    #![proptest_config(cases(12))]
+    #![proptest_config(cases(CASES, 12))]
 
     #[test]
     fn our_own_program_and_the_router_agree_with_the_model_whatever_happens(

@@ -218,7 +218,7 @@ fn send(socket: &TxSocket, frame: &[u8]) {
 }
 
 #[test]
-#[ignore = "needs root and a network namespace: unshare --net cargo test --test it -- --ignored as_root"]
+#[ignore = "needs root; .ci/run runs this as `unshare --net cargo test --test it -- --ignored as_root`"]
 fn as_root_interfaces_that_go_down_away_and_come_back_are_the_same_port() {
     let (mut a_ring, a) = pair("rpa");
     let (mut b_ring, b) = pair("rpb");
@@ -258,7 +258,7 @@ fn as_root_interfaces_that_go_down_away_and_come_back_are_the_same_port() {
 }
 
 #[test]
-#[ignore = "needs root and a network namespace: unshare --net cargo test --test it -- --ignored as_root"]
+#[ignore = "needs root; .ci/run runs this as `unshare --net cargo test --test it -- --ignored as_root`"]
 fn as_root_tags_long_frames_and_bursts_pass_unharmed() {
     let (_a_ring, a) = pair("rpc");
     let (mut b_ring, _b) = pair("rpd");
@@ -298,7 +298,7 @@ fn as_root_tags_long_frames_and_bursts_pass_unharmed() {
 }
 
 #[test]
-#[ignore = "needs root and a network namespace: unshare --net cargo test --test it -- --ignored as_root"]
+#[ignore = "needs root; .ci/run runs this as `unshare --net cargo test --test it -- --ignored as_root`"]
 fn as_root_long_frames_keep_their_own_bytes_when_the_interface_goes_down() {
     let (_ring, socket) = pair("rpg");
     ip("link set rpgs mtu 9000");
@@ -319,7 +319,7 @@ fn as_root_long_frames_keep_their_own_bytes_when_the_interface_goes_down() {
 }
 
 #[test]
-#[ignore = "needs root and a network namespace: unshare --net cargo test --test it -- --ignored as_root"]
+#[ignore = "needs root; .ci/run runs this as `unshare --net cargo test --test it -- --ignored as_root`"]
 fn as_root_packets_for_a_slow_interface_wait_in_the_switchs_own_queue() {
     let (_a_ring, a) = pair("rpe");
     let (mut b_ring, _b) = pair("rpf");

@@ -177,7 +177,7 @@ fn holds(form: &Form, number: u8) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2_000)))]
 
     #[test]
     fn sets_meet_exactly_when_enumeration_finds_a_common_number(left in small(), right in small()) {

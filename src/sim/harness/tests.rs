@@ -1,11 +1,11 @@
 //! The harness on a few seeds, and that it finds what is broken.
 
 use super::*;
-use crate::sim::run::committed_program;
+use crate::controller::Artifacts;
 
 fn harness() -> Harness {
     Harness {
-        artifacts: committed_program().expect("the program"),
+        artifacts: Artifacts::built_in().expect("the program"),
         policy: std::sync::Arc::new(crate::solver::policy::by_name("crux").expect("a policy")),
         statements: crate::sim::invariant::all,
     }

@@ -50,7 +50,7 @@ fn planning(scenario: &Scenario) -> Planning {
 
 fn spec<'a>(scenario: &'a Scenario, wire: WireKind) -> RunSpec<'a> {
     static ARTIFACTS: LazyLock<Artifacts> =
-        LazyLock::new(|| committed_program().expect("the program"));
+        LazyLock::new(|| Artifacts::built_in().expect("the program"));
     static POLICIES: LazyLock<[SharedPolicy; 1]> = LazyLock::new(|| [in_turn()]);
     RunSpec {
         scenario,
@@ -227,35 +227,6 @@ fn a_job_alone_computes_and_communicates_in_turn_and_no_policy_beats_its_time_al
     assert_eq!(result.comm_ms_mean, comm);
     let wanted = compute_ms / (compute_ms + comm);
     assert!((result.gpu_utilisation / wanted - 1.0).abs() < 0.01, "{result:?}, wanted {wanted}");
-}
-
-#[test]
-#[ignore = "measures; run with --release"]
-fn the_default_scenario_policy_by_policy() {
-    let scenario = crate::workload::scenario::default_scenario(0).expect("a scenario");
-    for name in crate::solver::policy::COMPARED {
-        let policies: Vec<SharedPolicy> = crate::solver::policy::all()
-            .into_iter()
-            .map(|policy| Arc::new(policy) as SharedPolicy)
-            .collect();
-        let spec = RunSpec {
-            policies: &policies,
-            policy: name,
-            planning: Planning { max_evaluations: 500, phases: 4, ..planning(&scenario) },
-            ..spec(&scenario, WireKind::Direct)
-        };
-        #[expect(clippy::disallowed_methods, reason = "a measurement of real time")]
-        let start = std::time::Instant::now();
-        let result = run(&spec).expect("a result");
-        let seconds = start.elapsed().as_secs_f64();
-        println!(
-            "{name}: {seconds:.1} s, {:.0} ns/pass, {:.0} ns/event, {result:#?}",
-            seconds * 1e9 / result.switch_passes as f64,
-            seconds * 1e9 / result.events as f64
-        );
-    }
-    let alone = contention_free(&spec(&scenario, WireKind::Direct)).expect("times");
-    println!("alone: {alone:?}");
 }
 
 #[test]

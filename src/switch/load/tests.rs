@@ -177,7 +177,8 @@ fn replacement() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    // PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(300)))]
     #[test]
     fn no_json_and_no_packet_makes_it_panic(
         edits in proptest::collection::vec((any::<prop::sample::Index>(), proptest::option::weighted(0.8, replacement())), 1..4),

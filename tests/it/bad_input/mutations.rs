@@ -42,7 +42,8 @@ const PIECES: [&str; 16] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    // PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(300)))]
 
     #[test]
     fn mutated_scenarios_are_read_or_refused_with_their_name_and_never_panic(

@@ -110,7 +110,7 @@ fn file() -> std::path::PathBuf {
 
 /// Asks again: `RINGPATH_BLESS=1` keeps what came back.
 #[test]
-#[ignore = "simple_switch_grpc is on the PATH"]
+#[ignore = "needs simple_switch_grpc, which no registry has; .ci/run runs this where it is on the PATH"]
 fn real_simple_switch_answers_as_it_did_when_the_page_was_made() {
     let mut real = Real::start();
     let mut got = BTreeMap::new();

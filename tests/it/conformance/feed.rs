@@ -1,6 +1,7 @@
 //! The rows as bytes, and bytes that are near them: whatever a peer sends, the server answers and goes on.
 
 use super::{E, ID, InProcess, NOW, Sent, rows};
+use crate::model::cases;
 use crate::p4runtime_text as t;
 use proptest::prelude::*;
 use ringpath::p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -101,7 +102,7 @@ fn session() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(64), ..ProptestConfig::default() })]
+    #![proptest_config(cases(64, 1))]
 
     #[test]
     fn no_bytes_make_the_server_panic(bytes in session(), mimic: bool) {

@@ -513,24 +513,3 @@ fn what_a_regrouped_job_left_behind_counts_for_nothing_at_whatever_instant() {
         conserved(&net);
     }
 }
-
-#[test]
-#[ignore = "measures; run with --release"]
-fn events_per_second_over_forwarders() {
-    let mut case = Case::new(16, 2, &[&[0, 4, 8, 12], &[1, 9], &[2, 3, 10, 11]], 100_000_000);
-    case.capacity = 10_000;
-    let (mut net, mut queue, _) = case.build();
-    #[expect(clippy::disallowed_methods, reason = "a measurement of real time")]
-    let start = std::time::Instant::now();
-    finish(&mut net, &mut queue);
-    let ns = start.elapsed().as_nanos() as f64;
-    let traffic = net.traffic();
-    println!(
-        "{:.0} ns/event, {:.0} ns/data packet, {} data packets, {} passes, {:.2} s",
-        ns / queue.handled() as f64,
-        ns / traffic.sent as f64,
-        traffic.sent,
-        traffic.switch_passes,
-        ns / 1e9
-    );
-}

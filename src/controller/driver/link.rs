@@ -17,7 +17,7 @@ use crate::p4runtime::proto::ringpath::v1::switch_client::SwitchClient;
 use crate::p4runtime::proto::ringpath::v1::{PortEvent, WatchPortsRequest};
 use crate::p4runtime::rpc::{Code, Failure, Rpc, StreamEnd};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -31,6 +31,11 @@ const MESSAGES_MAX: usize = 4_096;
 const WATCH_AGAIN: Duration = Duration::from_secs(1);
 
 type Newest = Arc<Mutex<Option<Client>>>;
+
+fn lock(newest: &Newest) -> MutexGuard<'_, Option<Client>> {
+    // It is replaced as a whole, so a panic elsewhere leaves nothing half done.
+    newest.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// See the module.
 pub struct Link {
@@ -81,7 +86,7 @@ impl Link {
         let task = tokio::spawn(async move {
             let end = serve((&peer, &cables), &newest, queued, &inputs, (switch, number)).await;
             // Calls must not go over what is left of it.
-            *newest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *lock(&newest) = None;
             // The driver has ended if nobody takes it.
             let _ = inputs.send(Input::StreamEnded { switch, stream: number, end }).await;
         });
@@ -117,7 +122,7 @@ impl Link {
 
     /// Makes a call in the background.
     pub fn call(&self, request: RequestId, deadline: Duration, rpc: Rpc) {
-        let client = self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let client = lock(&self.newest).clone();
         let (switch, inputs) = (self.switch, self.inputs.clone());
         let (calls, peer) = (self.calls.clone(), Arc::clone(&self.peer));
         tokio::spawn(async move {
@@ -136,7 +141,7 @@ impl Link {
         if let Some(open) = self.stream.take() {
             open.task.abort();
         }
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.newest) = None;
     }
 
     /// Hands the core an input from within its own loop, which must not wait for itself.
@@ -171,8 +176,8 @@ async fn serve(
         }
     };
     let (sender, mut receiver) = client.open_stream();
-    let watching = watch_ports(client.beside(), cables, inputs);
-    *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
+    let watching = watch_ports(SwitchClient::new(client.channel()), cables, inputs);
+    *lock(newest) = Some(client);
     let sending = async {
         while let Some(message) = queued.recv().await {
             if sender.send(message).await.is_err() {

@@ -272,8 +272,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     for note in &settings.notes {
         tracing::warn!("{note}");
     }
-    let config = Config { epoch_ns: epoch_ns(), ..settings.config.clone() };
-    let mut server = Server::new(Switch::new(config), settings.profile);
+    let mut server = Server::new(Switch::new(settings.config.clone()), settings.profile);
     if let Some(program) = &args.program {
         load(&mut server, program, args.p4info.as_deref())?;
     }
@@ -298,16 +297,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     runtime.shutdown_background();
     drop(driver);
     Ok(Exit::Done)
-}
-
-/// Nanoseconds since the Epoch; 0 if the machine's clock is before it.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the edge of the process; messages carry the time of day"
-)]
-fn epoch_ns() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.ok().and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or(0)
 }
 
 /// Starts the program given on the command line.

@@ -190,9 +190,12 @@ impl Switch {
         !self.down.contains(&port)
     }
 
-    /// The traffic manager, for what P4Runtime cannot set: queue depths and packet rates.
-    pub fn traffic_mut(&mut self) -> &mut Traffic<u32> {
-        &mut self.traffic
+    /// Tells at which time of day the clock's zero was, in nanoseconds since the Epoch, as [`Config::epoch_ns`] does before.
+    pub fn began(&mut self, epoch_ns: u64) {
+        self.config.epoch_ns = epoch_ns;
+        if let Some(loaded) = &mut self.loaded {
+            loaded.control.epoch_ns = epoch_ns;
+        }
     }
 
     /// Starts a program without P4Info: it runs, but no controller can name anything in it. Forgets all state of the

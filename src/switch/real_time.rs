@@ -16,8 +16,8 @@ use crate::p4runtime::server::service::{Clock, Handle, Shared, Wake};
 use crate::switch::Switch;
 use crate::switch::port::{Board, Ports, ring::Waker};
 use crate::time::Time;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
@@ -31,13 +31,15 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Starts the thread. The clock starts at 0 now.
+    /// Starts the thread. The clock starts at 0 now, and what carries the time of day, recorded packets and messages to controllers, counts
+    /// from this instant.
     ///
     /// # Errors
     /// The system gives no thread or no descriptor.
     pub fn start(server: Shared<Switch>, mut ports: Ports) -> std::io::Result<Self> {
-        let clock = clock();
-        ports.began(time_of_day());
+        let (clock, began_ns) = (clock(), time_of_day());
+        ports.began(began_ns);
+        server.lock().unwrap_or_else(PoisonError::into_inner).device_mut().began(began_ns);
         let board = Arc::clone(ports.board());
         let (waker, stopped) = (Waker::new()?, Arc::<AtomicBool>::default());
         let called = waker.clone();
@@ -80,7 +82,8 @@ fn clock() -> Clock {
     Arc::new(move || Time(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)))
 }
 
-#[allow(clippy::disallowed_methods, reason = "recorded packets carry the time of day")]
+/// Nanoseconds since the Epoch; 0 if the machine's clock is before it.
+#[allow(clippy::disallowed_methods, reason = "recorded packets and messages carry the time of day")]
 fn time_of_day() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
@@ -127,6 +130,17 @@ mod tests {
         driver.handle().pump();
         drop(driver);
         assert_eq!(Arc::strong_count(&server), 1, "the thread has ended and dropped its handle");
+    }
+
+    #[test]
+    fn messages_count_from_the_instant_at_which_the_drivers_clock_began() {
+        let server = Server::new(Switch::new(Config::default()), Profile::Spec);
+        let server = Arc::new(Mutex::new(server));
+        let before = time_of_day();
+        let driver = Driver::start(Arc::clone(&server), Ports::default()).unwrap();
+        let (began, after) = (server.lock().unwrap().device().config().epoch_ns, time_of_day());
+        assert!((before..=after).contains(&began), "{before} {began} {after}");
+        drop(driver);
     }
 
     #[test]

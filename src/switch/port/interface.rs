@@ -91,6 +91,13 @@ impl Interface {
         Self { face, open: None, batch: Batch::default(), cutter: Cutter::default() }
     }
 
+    /// A port that is up at these sockets.
+    #[cfg(test)]
+    pub(super) fn over(face: Arc<Face>, ring: RxRing, socket: TxSocket) -> Self {
+        let open = Open { link: Link { index: 1, up: true, mtu: 1_500 }, ring, socket };
+        Self { open: Some(open), ..Self::new(face) }
+    }
+
     /// Whether the interface is there and open.
     #[must_use]
     pub fn is_open(&self) -> bool {

@@ -569,4 +569,26 @@ pub fn wait(watches: &mut [Watch], limit: Option<Duration>) -> Result<()> {
 }
 
 #[cfg(test)]
+impl RxRing {
+    /// A ring in which nothing ever comes, to wait on at a socket of any kind: for tests without an interface.
+    pub(super) fn silent(socket: OwnedFd) -> Self {
+        let (slot_bytes, flags) = (256, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let bytes = slot_bytes * SLOTS as usize;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping of zeros, at a place that the kernel chooses.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+        assert_ne!(memory, libc::MAP_FAILED);
+        Self { socket, memory: memory.cast(), bytes, slot_bytes, next: 0, long: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+impl TxSocket {
+    /// A connected socket of any kind as a way out: for tests without an interface.
+    pub(super) fn over(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+}
+
+#[cfg(test)]
 mod tests;

@@ -64,7 +64,7 @@ struct Slot {
     recorders: Option<(Recorder, Recorder)>,
     /// The switch was told that it is full.
     held: bool,
-    /// Frames wait until the interface takes more.
+    /// Frames wait until the interface takes more; nothing is sent before its socket is ready or its link has gone.
     waiting: bool,
 }
 
@@ -216,22 +216,35 @@ impl Ports {
         let at = [limit, look, self.file_due()].into_iter().flatten().min();
         let limit = at.filter(|at| *at < Time::NEVER).map(|at| at.since(now));
         let limit = limit.map(|limit| std::time::Duration::from_nanos(limit.0));
-        // It fails only for lack of memory; then looking at all ports is right as well.
-        let _ = super::ring::wait(&mut self.watches, limit);
-        waker.clear();
+        // It fails only for lack of memory. Then nothing is known, and everything is looked at.
+        let blind = super::ring::wait(&mut self.watches, limit).is_err();
+        self.waited(waker, fixed, blind);
+    }
+
+    /// Sorts out what a wait has found; the first `fixed` watches belong to no port. Sends what waited for an interface that takes more.
+    fn waited(&mut self, waker: &Waker, fixed: usize, blind: bool) {
+        let ready = |watch: &Watch| blind || watch.ready();
+        if self.watches.first().is_some_and(ready) {
+            waker.clear();
+        }
         self.ready.clear();
         let mut watches = self.watches.iter().skip(fixed);
-        let mut failed = self.links.is_some() && self.watches.get(1).is_some_and(Watch::ready);
-        for (place, slot) in self.slots.iter().enumerate() {
-            let Kind::Interface(interface) = &slot.kind else { continue };
-            let mut ready = interface.has_piece();
+        let mut failed = self.links.is_some() && self.watches.get(1).is_some_and(ready);
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            let Kind::Interface(interface) = &mut slot.kind else { continue };
+            let mut frames = interface.has_piece();
             if interface.is_open() {
                 let ring = watches.next();
                 let socket = if slot.waiting { watches.next() } else { None };
-                failed |= [ring, socket].into_iter().flatten().any(Watch::failed);
-                ready |= ring.is_some_and(Watch::ready);
+                let broken = [ring, socket].into_iter().flatten().any(Watch::failed);
+                failed |= broken;
+                frames |= ring.is_some_and(ready);
+                // With an error the link is looked at first, which may end the wait in another way.
+                if !broken && socket.is_some_and(ready) {
+                    slot.waiting = !interface.flush();
+                }
             }
-            if ready {
+            if frames {
                 self.ready.push(place);
             }
         }
@@ -386,12 +399,13 @@ impl Ports {
         Taken::More
     }
 
-    /// Sends the batches. Returns whether a port that was full takes packets again.
+    /// Sends the batches, but for those that wait for their interface: [`Ports::wait`] sends them when it takes more. Returns whether a
+    /// port that was full takes packets again.
     pub(crate) fn flush(&mut self) -> bool {
         let mut again = false;
         for slot in &mut self.slots {
             if let Kind::Interface(interface) = &mut slot.kind {
-                slot.waiting = !interface.flush();
+                slot.waiting = slot.waiting || !interface.flush();
                 again |= slot.held && !slot.waiting;
             }
         }
@@ -412,6 +426,9 @@ impl Ports {
 
     /// Writes what is left to write.
     pub(crate) fn close(&mut self) {
+        for slot in &mut self.slots {
+            slot.waiting = false;
+        }
         self.flush();
         self.flush_records();
     }

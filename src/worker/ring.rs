@@ -4,7 +4,9 @@
 use super::connect::{Channel, Ring, WorkerError};
 use super::{Iteration, Spec};
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::ops::Range;
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Bytes of an element: the buffer is of 32-bit floats, as gradients are.
@@ -85,41 +87,64 @@ fn reduce_all(channels: &mut [Channel], parts: &mut [Part], spec: &Spec) -> Resu
     })
 }
 
-/// One channel: `n - 1` steps add what comes to what is there, `n - 1` steps take it over.
+/// One channel: `n - 1` steps add what comes to what is there, `n - 1` steps take it over. Another thread sends meanwhile: a ring in which
+/// all send before they receive stands still as soon as the buffers of TCP are full.
 fn reduce(channel: &mut Channel, part: &mut Part, spec: &Spec) -> Result<(), Side> {
+    let Channel { from_previous, to_next } = channel;
+    std::thread::scope(|scope| {
+        // One buffer goes back and forth, so a step begins when the one before has been sent.
+        let (full, queued) = mpsc::sync_channel::<Vec<u8>>(1);
+        let (empty, sent) = mpsc::sync_channel(1);
+        let sending = scope.spawn(move || {
+            for bytes in queued {
+                to_next.write_all(&bytes)?;
+                // The other side may have failed meanwhile.
+                let _ = empty.send(bytes);
+            }
+            Ok(())
+        });
+        let received = steps(from_previous, part, spec, (&full, &sent));
+        drop(full);
+        let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        sent.map_err(Side::Next)?;
+        received.map_err(Side::Previous)
+    })
+}
+
+/// The receiving half. It ends early, and well, when the sending half is gone, which knows why.
+fn steps(
+    from_previous: &mut TcpStream,
+    part: &mut Part,
+    spec: &Spec,
+    (full, sent): (&SyncSender<Vec<u8>>, &Receiver<Vec<u8>>),
+) -> std::io::Result<()> {
     let ranks = spec.peers.len();
     for step in 0..2 * (ranks - 1) {
         // In step s the part that leaves is the one that came in step s - 1.
         let leaving = (spec.rank + 2 * ranks - step) % ranks;
         let coming = (leaving + ranks - 1) % ranks;
-        let (out, into) =
-            (range(part.values.len(), ranks, leaving), range(part.values.len(), ranks, coming));
-        part.out.clear();
-        part.out.extend(part.values[out].iter().flat_map(|value| value.to_le_bytes()));
+        let into = range(part.values.len(), ranks, coming);
+        let mut out = std::mem::take(&mut part.out);
+        out.clear();
+        let leaving = &part.values[range(part.values.len(), ranks, leaving)];
+        out.extend(leaving.iter().flat_map(|value| value.to_le_bytes()));
+        if full.send(out).is_err() {
+            return Ok(());
+        }
         part.incoming.resize(into.len() * ELEMENT, 0);
-        exchange(channel, &part.out, &mut part.incoming)?;
+        from_previous.read_exact(&mut part.incoming)?;
         let adds = step < ranks - 1;
-        let came = part
-            .incoming
-            .chunks_exact(ELEMENT)
-            .map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        let came = part.incoming.chunks_exact(ELEMENT);
+        let came = came.map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
         for (mine, came) in part.values[into].iter_mut().zip(came) {
             *mine = if adds { *mine + came } else { came };
         }
+        match sent.recv() {
+            Ok(buffer) => part.out = buffer,
+            Err(_) => return Ok(()),
+        }
     }
     Ok(())
-}
-
-/// Sends and receives at once: a ring in which all send first stands still as soon as the buffers of TCP are full.
-fn exchange(channel: &mut Channel, out: &[u8], incoming: &mut [u8]) -> Result<(), Side> {
-    let Channel { from_previous, to_next } = channel;
-    std::thread::scope(|scope| {
-        let sending = scope.spawn(|| to_next.write_all(out));
-        let received = from_previous.read_exact(incoming);
-        let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        sent.map_err(Side::Next)?;
-        received.map_err(Side::Previous)
-    })
 }
 
 /// The elements of one of `parts` nearly equal parts.
@@ -151,7 +176,7 @@ mod tests {
     use super::*;
     use crate::time::Span;
     use crate::worker::connect;
-    use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+    use std::net::{IpAddr, Ipv4Addr, TcpListener};
     use std::sync::atomic::{AtomicU16, Ordering};
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

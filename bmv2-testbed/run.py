@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a scenario on Mininet: real switch processes, the real controller, workers that reduce over real TCP.
 
-    sudo bmv2-testbed/run.py SCENARIO.toml [--policy joint] [--results DIR] [--cli]
+    sudo /usr/bin/python3 bmv2-testbed/run.py SCENARIO.toml [--policy joint] [--results DIR] [--cli]
 
 Needs root, the Debian packages mininet, iperf3 and ethtool, and a built `ringpath` (`cargo build --release`, or --ringpath). What it does: builds the
 fabric that `ringpath fabric` prints, starts a switch per node and the controller in the root namespace, submits the jobs, starts one worker per
@@ -48,7 +48,7 @@ def arguments():
                         help="ringpath switch, or simple_switch_grpc from the PATH (default: embedded)")  # fmt: skip
     parser.add_argument("--policy", default="joint", help="policy that plans (default: joint)")
     parser.add_argument("--feedback", default="best", choices=["none", "raise", "best"], help="how stragglers are helped")
-    parser.add_argument("--seed", default="0", help="draws what the scenario leaves open (default: 0)")
+    parser.add_argument("--seed", help="draws what the scenario leaves open (default: the scenario's own)")
     parser.add_argument("--ringpath", default=os.path.join(ROOT, "target/release/ringpath"), help="the program")
     parser.add_argument("--results", default="testbed-results", metavar="DIR", help="where results go (default: testbed-results)")
     parser.add_argument("--pcap", action="store_true", help="record every port of every switch into DIR")
@@ -113,6 +113,7 @@ class Testbed:
 
     def __init__(self, args, fabric):
         self.args, self.fabric = args, fabric
+        self.seed = seed(args)
         self.processes = Processes(args.results)
         self.grpc = {name: free_port() for name in fabric["switches"]}
         self.ids = {name: number for number, name in enumerate(fabric["switches"], 1)}
@@ -155,13 +156,18 @@ class Testbed:
         for cable in self.fabric["cables"]:
             self.prepare(cable)
 
+    @staticmethod
+    def ends(cable):
+        """Node and port of either end."""
+        return (cable["a"], cable["a_port"]), (cable["b"], cable["b_port"])
+
     def interface(self, node, port):
         return self.net.get(node).intfs[port].name
 
     def prepare(self, cable):
         """No IPv6 chatter, room for the tag between switches."""
         inner = cable["a"] in self.ids and cable["b"] in self.ids
-        for node, port in ((cable["a"], cable["a_port"]), (cable["b"], cable["b_port"])):
+        for node, port in self.ends(cable):
             interface, host = self.interface(node, port), self.net.get(node)
             host.cmd(f"sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1")
             if inner:
@@ -174,11 +180,13 @@ class Testbed:
     def start_switches(self):
         ports = {name: [] for name in self.ids}
         for cable in self.fabric["cables"]:
-            for node, port in ((cable["a"], cable["a_port"]), (cable["b"], cable["b_port"])):
+            for node, port in self.ends(cable):
                 if node in ports:
                     ports[node].append((port, cable["rate_bps"]))
         start = self.start_bmv2 if self.args.switch == "bmv2" else self.start_embedded
         start(ports)
+
+    def all_listen(self):
         for name in self.ids:
             self.listening(name, f"127.0.0.1:{self.grpc[name]}")
 
@@ -192,6 +200,7 @@ class Testbed:
             if self.args.pcap:
                 command += ["--pcap", self.args.results]
             self.processes.start(name, command)
+        self.all_listen()
 
     def start_bmv2(self, ports):
         knows = subprocess.run(["simple_switch_grpc", "--help"], capture_output=True, text=True)
@@ -213,15 +222,14 @@ class Testbed:
                 command += ["--", "--grpc-server-addr", f"127.0.0.1:{self.grpc[name]}", "--cpu-port", "510"]
                 command += ["--drop-port", "511", "--priority-queues", str(self.fabric["queues"])]
                 self.processes.start(name, command)
-            for name in self.ids:
-                self.listening(name, f"127.0.0.1:{self.grpc[name]}")
+            self.all_listen()
         finally:
             with open(SEND_BUFFER, "w") as file:
                 file.write(before)
 
     def shape(self, name, port, rate):
         """Strict priority at a port of BMv2, whose own queues cannot share a rate: one HTB class per queue of the tag's first byte. Packets
-        without a tag, those to hosts among them, share the class below the lowest."""
+        without a tag, those to hosts among them, share the lowest queue's class."""
         device, queues = self.interface(name, port), self.fabric["queues"]
         commands = [
             "qdisc add dev DEV root handle 1: htb default 10 r2q 1",
@@ -257,7 +265,7 @@ class Testbed:
 
     def start_controller(self):
         args, folder = self.args, self.args.results
-        command = [args.ringpath, "controller", args.scenario, "--seed", args.seed, "--listen", self.api]
+        command = [args.ringpath, "controller", args.scenario, *self.seed, "--listen", self.api]
         command += ["--policy", args.policy, "--feedback", args.feedback]
         command += ["--store", os.path.join(folder, "store.redb"), "--record", os.path.join(folder, "inputs.jsonl")]
         for name in self.fabric["switches"]:
@@ -269,7 +277,7 @@ class Testbed:
 
     def submit(self):
         names = [job["name"] for job in self.fabric["jobs"]]
-        words = ["job", "submit", self.args.scenario, *names, "--seed", self.args.seed, "--tcp", str(FIRST_PORT)]
+        words = ["job", "submit", self.args.scenario, *names, *self.seed, "--tcp", str(FIRST_PORT)]
         self.ringpath(*words, "--wait", "installed", "--controller", self.api)
         port = FIRST_PORT
         for job in self.fabric["jobs"]:
@@ -331,7 +339,7 @@ class Testbed:
     def both_ends(self, cable, state):
         for found in self.fabric["cables"]:
             if {found["a"], found["b"]} == set(cable):
-                for node, port in ((found["a"], found["a_port"]), (found["b"], found["b_port"])):
+                for node, port in self.ends(found):
                     self.net.get(node).cmd(f"ip link set {self.interface(node, port)} {state}")
 
     def link_down(self, event):
@@ -416,6 +424,10 @@ class Testbed:
             self.net.stop()
 
 
+def seed(args):
+    return ["--seed", args.seed] if args.seed else []
+
+
 def ms(value):
     return "-" if value is None else f"{value:.1f} ms"
 
@@ -426,13 +438,15 @@ def main():
     if lacking:
         sys.exit(f"testbed: {lacking}")
     os.makedirs(args.results, exist_ok=True)
-    for left in ("store.redb",):
+    for left in ("store.redb", "inputs.jsonl"):
         if os.path.exists(os.path.join(args.results, left)):
             os.remove(os.path.join(args.results, left))
-    told = subprocess.run([args.ringpath, "fabric", args.scenario, "--seed", args.seed, "-o", "json"], capture_output=True, text=True)
+    told = subprocess.run([args.ringpath, "fabric", args.scenario, *seed(args), "-o", "json"], capture_output=True, text=True)
     if told.returncode:
         sys.exit(told.stderr.strip())
     fabric = json.loads(told.stdout)
+    if any(event["kind"] == "background-flow" for event in fabric["events"]) and shutil.which("iperf3") is None:
+        sys.exit("testbed: the scenario has background traffic and iperf3 is not here; apt-get install iperf3")
     strange = sorted({event["kind"] for event in fabric["events"]} - EVENTS)
     if strange:
         sys.exit(f"testbed: events of kind {', '.join(strange)} cannot be played on real links and processes yet; remove them")
@@ -442,6 +456,8 @@ def main():
         document = testbed.run()
     except Failure as failure:
         sys.exit(f"testbed: {failure}")
+    except KeyboardInterrupt:
+        sys.exit("testbed: stopped")
     finally:
         testbed.clean()
     print(f"{document['scenario']}, {args.policy}, {args.switch}: communication {ms(document['comm_ms_mean'])}")

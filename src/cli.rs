@@ -6,8 +6,11 @@
 //! Habits kept everywhere: `-o json` is stable and documented, tables are for people; progress goes to standard error only;
 //! a closed pipe is success; errors say what, where, why and what to do.
 
+use crate::workload::scenario::{self, Scenario};
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
+use std::path::Path;
 
 pub mod controller;
 pub mod counter;
@@ -21,6 +24,7 @@ pub mod import;
 pub mod job;
 pub mod p4info;
 pub mod plan;
+pub mod process;
 pub mod register;
 mod select;
 pub mod simtest;
@@ -150,6 +154,14 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
 }
 
+/// A scenario file; `seed` draws what it leaves open, else the file's own.
+///
+/// # Errors
+/// The file cannot be read or means nothing, by line and column.
+fn scenario(path: &Path, seed: Option<u64>) -> anyhow::Result<Scenario> {
+    scenario::read(path, seed).with_context(|| format!("cannot use scenario {}", path.display()))
+}
+
 /// A number on the command line, refused in words; for clap's `value_parser`.
 fn number(text: &str) -> Result<u64, String> {
     text.parse()
@@ -161,7 +173,10 @@ fn init_logs(filter: &str) -> anyhow::Result<()> {
         exit::usage(format!("--log '{filter}': {error}; write for example 'info'"))
     })?;
     // A second subscriber in one process (tests) keeps the first one.
-    let _ =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .try_init();
     Ok(())
 }

@@ -15,6 +15,6 @@ pub mod store;
 
 pub use config::{
     Artifacts, Config, FeedbackConfig, Limits, Planning, SharedPolicy, TelemetryConfig,
-    TelemetryWay,
+    TelemetryWay, policies,
 };
 pub use messages::{Event, Input, Output, RequestId, StreamNo, TimerKey};

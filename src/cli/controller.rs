@@ -5,33 +5,28 @@
 
 use super::flags::{Goal, Watch};
 use super::target::TlsFlags;
-use super::{Exit, exit};
+use super::{Exit, exit, process};
 use crate::controller::core::Core;
 use crate::controller::driver::{Driver, Parts, Peer, api, metrics};
 use crate::controller::store::RedbStore;
-use crate::controller::{Artifacts, Config, FeedbackConfig, Limits, Planning, SharedPolicy};
+use crate::controller::{Artifacts, Config, FeedbackConfig, Input, Limits, Planning, policies};
 use crate::p4runtime::p4info::Index;
 use crate::pipeline::slots::Sizes;
 use crate::pipeline::{Program, Settings};
-use crate::solver::policy;
-use crate::time::Span;
 use crate::topology::Topology;
 use crate::topology::suggest::hint;
 use crate::units::BitRate;
-use crate::workload::scenario::{Scenario, read};
+use crate::workload::scenario::Scenario;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Evaluations per plan: about a quarter of a second for eight jobs, so that a plan does not keep events waiting long.
 const EVALUATIONS: u64 = 2_000;
 /// Start phases assumed while planning.
 const PHASES: u32 = 4;
-/// Registers of the program (p4/README.md); slots rest for two telemetry intervals of the default length.
-const SLOTS: Sizes = Sizes { source: 4096, sink: 4096, quarantine: Span::from_millis(200) };
 /// Bytes of a full packet with our tag.
 const PACKET_BYTES: u64 = 1_538;
 
@@ -73,9 +68,9 @@ pub struct Args {
     /// Marks our entries on switches that others use, too; the same for all controllers of one fabric.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub cluster: String,
-    /// Seed of every random choice.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
+    /// Seed of every random choice; the file's own, or 0, by default.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// Replace another program on a switch, which clears the switch.
     #[arg(long)]
     pub force_pipeline: bool,
@@ -112,8 +107,7 @@ fn place(text: &str) -> Result<(String, Place), String> {
 /// A scenario that cannot be read; a switch without an address or an address without a switch; a store that another process has;
 /// an address that cannot be had; a store that fails later.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let scenario = read(&args.scenario, Some(args.seed))
-        .with_context(|| format!("cannot use scenario {}", args.scenario.display()))?;
+    let scenario = super::scenario(&args.scenario, args.seed)?;
     let places = places(&scenario.topology, &args.switches)?;
     let store = RedbStore::open(&args.store)?;
     let record = args.record.as_ref().map(|path| {
@@ -132,15 +126,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Peer { name, address, credentials: credentials.clone() }
     });
     let parts = Parts { core, store, peers: peers.collect(), record: record.transpose()? };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("no runtime for the controller")?;
+    let runtime = process::serving()?;
     let ended = runtime.block_on(async {
         // Before the address is told, so that whoever reads it may already send a signal.
-        let stop = super::switch::signals()?;
+        let stop = process::signals()?;
         let (driver, handle) = Driver::new(parts)?;
+        // The store remembers the policy of the last plan; what is asked for now counts.
+        handle.input(Input::SetPolicy { policy: args.policy.clone() }).await?;
         let serving = api::serve(args.listen, handle.clone()).await?;
         let page = match args.metrics {
             Some(addr) => Some(metrics::serve(addr, handle.clone(), handle.call_times()).await?),
@@ -149,7 +141,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let metrics = page.as_ref().map_or_else(String::new, |page| {
             format!(", metrics on http://{}/metrics", page.addr())
         });
-        super::switch::announce(out, &format!("controller on {}{metrics}", serving.addr()))?;
+        process::announce(out, &format!("controller on {}{metrics}", serving.addr()))?;
         let running = tokio::spawn(driver.run());
         let stopped = async {
             stop.await;
@@ -199,19 +191,17 @@ fn places(topology: &Topology, given: &[(String, Place)]) -> anyhow::Result<Vec<
 fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyhow::Result<Config> {
     let artifacts = Artifacts::built_in().context("the built-in P4 program")?;
     let index = Index::new(artifacts.p4info.clone()).context("the built-in p4info")?;
-    let policies: Vec<SharedPolicy> =
-        policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
     let rates = scenario.topology.links().iter().map(|link| link.rate);
     let slowest = rates.filter(|rate| rate.0 > 0).min().unwrap_or(BitRate(1_000_000_000));
-    let packet = Span(PACKET_BYTES.saturating_mul(8_000_000_000) / slowest.0.max(1));
+    let packet = slowest.transmission(PACKET_BYTES);
     Ok(Config {
         topology: scenario.topology.clone(),
         device_ids: places.iter().map(|(_, place)| place.device_id).collect(),
         program: Program::resolve(&index)?,
         artifacts,
         settings: Settings::new(&args.cluster, packet),
-        slots: SLOTS,
-        policies,
+        slots: Sizes::BUILT_IN,
+        policies: policies(),
         policy: args.policy.clone(),
         planning: Planning {
             levels: scenario.levels(),
@@ -220,7 +210,7 @@ fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyho
             objective: args.objective.into(),
             phases: PHASES,
         },
-        seed: args.seed,
+        seed: scenario.seed,
         force_pipeline: args.force_pipeline,
         takeover: args.takeover,
         limits: Limits::default(),

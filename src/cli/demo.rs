@@ -8,7 +8,7 @@ mod trace;
 
 use super::flags::{Goal, Help, RHO, Watch};
 use super::{Exit, Format, exit};
-use crate::controller::{Artifacts, FeedbackConfig, Planning, SharedPolicy};
+use crate::controller::{Artifacts, FeedbackConfig, Planning, policies};
 use crate::feedback::Mode;
 use crate::report::demo::{Dropped, Limit, Packets, Report, Restart, Row, Straggler, Telemetry};
 use crate::report::html::{About, page};
@@ -18,7 +18,7 @@ use crate::sim::run::{self as simulated, Options, RunResult, RunSpec, contention
 use crate::sim::trace::Recording;
 use crate::sim::wire::WireKind;
 use crate::solver::policy;
-use crate::workload::scenario::{Scenario, default_scenario, read};
+use crate::workload::scenario::{Scenario, default_scenario};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
@@ -26,7 +26,6 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Arguments of `ringpath demo`.
@@ -88,14 +87,12 @@ const PLANNING_PHASES: u32 = 8;
 /// An unreadable scenario, an unknown policy, a run that broke off (the chain names the policy and, for a wire, the switch).
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let scenario = match &args.scenario {
-        Some(path) => read(path, args.seed)
-            .with_context(|| format!("cannot use scenario {}", path.display()))?,
+        Some(path) => super::scenario(path, args.seed)?,
         None => default_scenario(args.seed.unwrap_or(0)).context("the built-in scenario")?,
     };
     let runs = runs(args)?;
     let artifacts = Artifacts::built_in().context("the built-in P4 program")?;
-    let shared: Vec<SharedPolicy> =
-        policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
+    let shared = policies();
     let telemetry = args.watch.telemetry();
     let spec = |run: &Run| RunSpec {
         scenario: &scenario,

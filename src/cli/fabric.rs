@@ -4,8 +4,7 @@
 
 use super::{Exit, Format, grid};
 use crate::topology::Topology;
-use crate::workload::scenario::{Event, EventKind, Scenario, read};
-use anyhow::Context as _;
+use crate::workload::scenario::{Event, EventKind, Scenario};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -29,8 +28,7 @@ pub struct Args {
 /// # Errors
 /// A scenario that cannot be read.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let scenario = read(&args.scenario, args.seed)
-        .with_context(|| format!("cannot use scenario {}", args.scenario.display()))?;
+    let scenario = super::scenario(&args.scenario, args.seed)?;
     grid::write(args.output, out, || document(&scenario), |out| tables(&scenario, out))?;
     Ok(Exit::Done)
 }

@@ -13,7 +13,6 @@ use crate::time::Span;
 use crate::topology::Topology;
 use crate::topology::suggest::hint;
 use crate::workload::Job;
-use crate::workload::scenario::read;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -122,10 +121,7 @@ pub enum Wait {
 /// # Errors
 /// Nobody answers there; the controller's refusal; a scenario that cannot be read.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("no runtime for the client")?;
+    let runtime = super::process::asking()?;
     runtime.block_on(async {
         match &args.command {
             Command::Submit(submit) => submit.run(args, out).await,
@@ -177,8 +173,7 @@ fn refused(status: &tonic::Status) -> anyhow::Error {
 
 impl Submit {
     async fn run(&self, args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-        let scenario = read(&self.scenario, self.seed)
-            .with_context(|| format!("cannot use scenario {}", self.scenario.display()))?;
+        let scenario = super::scenario(&self.scenario, self.seed)?;
         for name in &self.names {
             if !scenario.jobs.iter().any(|job| job.name == *name) {
                 let hint = hint(name, scenario.jobs.iter().map(|job| job.name.as_str()));
@@ -324,7 +319,8 @@ async fn cancel(args: &Args, names: &[String], out: &mut dyn Write) -> anyhow::R
 async fn watch(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let answer = connect(&args.controller).await?.watch_events(WatchEventsRequest {}).await;
     let mut events = answer.map_err(|status| refused(&status))?.into_inner();
-    while let Some(told) = events.message().await.map_err(|status| refused(&status))? {
+    let gone = || format!("the controller at {} went away", args.controller);
+    while let Some(told) = events.message().await.map_err(|_| anyhow::anyhow!(gone()))? {
         let at = Span(told.at_ns).as_secs_f64();
         writeln!(out, "{{\"at_s\":{at:.6},\"event\":{}}}", told.event_json)?;
         out.flush()?;

@@ -3,7 +3,7 @@
 //! In: simple_switch_grpc's command line. Out: one line with the address; then the switch runs until SIGINT or SIGTERM. The
 //! program is given here or pushed later by a client.
 
-use super::{Exit, exit, target::read_p4info};
+use super::{Exit, exit, process, target::read_p4info};
 use crate::id::PortNo;
 use crate::p4runtime::proto::p4::v1::ForwardingPipelineConfig;
 use crate::p4runtime::server::listen::listen_beside;
@@ -276,18 +276,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let ports = args.outside.open(&settings.config)?;
     let driver =
         Driver::start(Arc::new(Mutex::new(server)), ports).context("no thread for the switch")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("no runtime for the server")?;
+    let runtime = process::serving()?;
     runtime.block_on(async {
         // Before the address is told, so that whoever reads it may already send a signal.
-        let stop = signals()?;
+        let stop = process::signals()?;
         let beside = Routes::new(Statistics::of(&driver, args.device_id));
         let (tls, handle) = (settings.tls.clone(), driver.handle().clone());
         let listening = listen_beside(settings.addr, tls, handle, beside).await?;
-        announce(out, &format!("P4Runtime on {}, device {}", listening.addr(), args.device_id))?;
+        process::announce(
+            out,
+            &format!("P4Runtime on {}, device {}", listening.addr(), args.device_id),
+        )?;
         stop.await;
         anyhow::Ok(())
     })?;
@@ -295,33 +294,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     runtime.shutdown_background();
     drop(driver);
     Ok(Exit::Done)
-}
-
-/// Tells where a process listens. That nobody reads it does not matter to the process.
-///
-/// # Errors
-/// The line cannot be written.
-pub fn announce(out: &mut dyn Write, line: &str) -> std::io::Result<()> {
-    match writeln!(out, "{line}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Resolves at SIGINT or SIGTERM; both are caught from now on.
-///
-/// # Errors
-/// The system refuses to tell signals.
-pub fn signals() -> anyhow::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
-    let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
 }
 
 /// Starts the program given on the command line.

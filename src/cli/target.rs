@@ -153,10 +153,7 @@ impl Target {
     /// Nobody listens there, or the address is none.
     pub fn connect(&self) -> anyhow::Result<Session> {
         let (url, credentials) = self.url()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("no runtime for the connection")?;
+        let runtime = super::process::asking()?;
         let limits = Limits { connect: self.wait(), ..Limits::default() };
         let client = runtime.block_on(Client::connect_with(&url, credentials.as_ref(), limits))?;
         Ok(Session { runtime, client, target: self.clone() })

@@ -7,7 +7,6 @@ use super::{Exit, Format, job};
 use crate::time::Span;
 use crate::units::Bytes;
 use crate::worker::{Iteration, Spec, connect};
-use anyhow::Context as _;
 use serde_json::json;
 use std::io::Write;
 use std::net::IpAddr;
@@ -60,10 +59,7 @@ pub struct Args {
 /// A ring that is none, a port that is taken, a rank that is missing, went away or sent something wrong; a controller that does not
 /// know the job.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("no runtime for the client")?;
+    let runtime = super::process::asking()?;
     let told = args.controller.as_ref().filter(|_| args.rank == 0);
     let mut client = match told {
         Some(address) => Some(runtime.block_on(job::connect(address))?),

@@ -6,7 +6,7 @@ use crate::p4runtime::proto::p4::config::v1::P4Info;
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::pipeline::Program;
 use crate::pipeline::slots::Sizes;
-use crate::solver::{Objective, Policy};
+use crate::solver::{Objective, Policy, policy};
 use crate::straggler::Rule;
 use crate::time::Span;
 use crate::topology::Topology;
@@ -17,6 +17,12 @@ use std::sync::Arc;
 
 /// A policy that can be handed to a core.
 pub type SharedPolicy = Arc<dyn Policy + Send + Sync>;
+
+/// Every policy that there is.
+#[must_use]
+pub fn policies() -> Vec<SharedPolicy> {
+    policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect()
+}
 
 /// The compiled program.
 #[derive(Clone, Debug)]

@@ -45,6 +45,7 @@ mod retire;
 mod session;
 mod switch;
 mod telemetry;
+mod view;
 mod writes;
 
 #[cfg(test)]
@@ -479,11 +480,11 @@ impl Core {
 
     /// Tells which jobs may send, and once per plan that everything is where it should be.
     fn announce(&mut self) {
-        for job in self.unready.clone() {
-            if self.job_ready(job) {
-                self.unready.remove(&job);
-                self.notify(Event::JobReady { job });
-            }
+        let ready: Vec<JobId> =
+            self.unready.iter().copied().filter(|job| self.job_ready(*job)).collect();
+        for job in ready {
+            self.unready.remove(&job);
+            self.notify(Event::JobReady { job });
         }
         if self.installed < self.generation && self.converged() {
             self.installed = self.generation;
@@ -541,12 +542,6 @@ impl Core {
     #[must_use]
     pub fn wanted(&self, switch: SwitchId) -> Option<&crate::pipeline::EntrySet> {
         self.switches.get(switch.index()).map(|switch| &switch.wanted)
-    }
-
-    /// Switches of the topology.
-    #[must_use]
-    pub fn switch_count(&self) -> usize {
-        self.switches.len()
     }
 
     /// Whether plans use a switch.

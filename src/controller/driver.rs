@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  API, CLI ── Handle ──►┐                      ┌─► store (durable before anything later)
-//!  switches ── answers ─►├─ one queue ─► core ──┼─► links: one task per stream, one per call
+//!  switches ── answers ─►├─ one loop ──► core ──┼─► links: one task per stream, one per call
 //!  timers ──────────────►┘                      └─► events to whoever listens
 //! ```
 //! In: a core, a store, the address of every switch. Out: what the core wants done, done; events. Must not decide anything: which
@@ -239,10 +239,7 @@ impl<S: Store> Driver<S> {
                     Some(input) => input,
                     None => return self.end(),
                 },
-                () = sleep(due) => match self.timers.pop(self.now()) {
-                    Some(key) => Input::Timer(key),
-                    None => continue,
-                },
+                () = sleep(due) => continue,
             };
             self.step(input)?;
         }

@@ -6,7 +6,6 @@ pub mod tls;
 
 use crate::p4runtime::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use crate::p4runtime::proto::p4::v1::{ReadResponse, StreamMessageRequest, StreamMessageResponse};
-use crate::p4runtime::proto::ringpath::v1::switch_client::SwitchClient;
 use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc, RpcResult, StreamEnd};
 use crate::p4runtime::status::{HEADER_BYTES, HEADER_BYTES_PER_UPDATE, to_end, to_failure};
 use std::time::Duration;
@@ -201,12 +200,6 @@ impl Client {
             }
         }
         Ok(Reply::Read(entities))
-    }
-
-    /// The service that an embedded switch offers beside P4Runtime, over the same connection. Other switches do not have it.
-    #[must_use]
-    pub fn beside(&self) -> SwitchClient<Channel> {
-        SwitchClient::new(self.channel.clone())
     }
 
     /// Opens the stream. Must be called within a tokio runtime. Messages can be sent at once: some servers answer

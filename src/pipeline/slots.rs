@@ -102,6 +102,12 @@ pub struct Sizes {
     pub quarantine: Span,
 }
 
+impl Sizes {
+    /// Registers of the program in `p4/build` (p4/README.md); a slot rests for two telemetry intervals of the default length.
+    pub const BUILT_IN: Self =
+        Self { source: 4096, sink: 4096, quarantine: Span::from_millis(200) };
+}
+
 /// The allocators of all leaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slots {

@@ -76,7 +76,7 @@ pub enum WorkerError {
     Wrong {
         /// From 0.
         iteration: u32,
-        /// Index in the buffer.
+        /// Index in the channel's part of the buffer.
         element: usize,
         /// The value.
         found: f32,

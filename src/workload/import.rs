@@ -95,7 +95,7 @@ pub enum ImportProblem {
     NoHost,
     /// A rank that a ring names and that no log describes.
     #[error(
-        "channel {channel}: rank {rank} has no line of its own; give the logs of all processes ({known} of {wanted} ranks are there)"
+        "channel {channel}: rank {rank} has no line of its own; give the logs of all processes (at least {wanted} ranks, {known} have a line)"
     )]
     MissingRank {
         /// Channel.
@@ -148,7 +148,7 @@ pub enum ImportProblem {
         host: String,
     },
     /// A communicator that is not there.
-    #[error("there are {count} communicators (0 to {}); give --communicator one of them", count - 1)]
+    #[error("the highest communicator is {}; give --communicator that or less", count - 1)]
     NoCommunicator {
         /// Communicators found.
         count: usize,

@@ -25,6 +25,7 @@ mod toml_reader;
 
 pub use builtin::{contention_free_iteration, default_scenario};
 pub use error::{Place, Problem, ScenarioError};
+pub use jobs::{MAX_GRADIENT, MAX_SPAN};
 pub use mix::populate;
 pub use read::{MAX_EVENTS, MAX_FILE, MAX_JOBS, parse, read};
 

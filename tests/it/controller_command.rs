@@ -71,8 +71,12 @@ struct Controller {
 
 impl Controller {
     fn start(fabric: &Fabric) -> Self {
+        Self::planning(fabric, "least-loaded")
+    }
+
+    fn planning(fabric: &Fabric, policy: &str) -> Self {
         let mut child = ringpath()
-            .args(["controller", &fabric.scenario(), "--policy", "least-loaded"])
+            .args(["controller", &fabric.scenario(), "--policy", policy])
             .args(["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--store"])
             .arg(fabric.path("store.redb"))
             .args(fabric.flags())
@@ -186,6 +190,36 @@ fn jobs_are_submitted_installed_listed_cancelled_and_survive_the_controller() {
     assert_eq!(tcp.status.code(), Some(0), "{}", stderr(&tcp));
     let text = fabric.switches[0].text(&["table", "show", "classify"]);
     assert!(text.contains("6000"), "{text}");
+}
+
+/// Questions until something must have happened: each starts a process, so they take some ten seconds.
+const QUESTIONS: usize = 1_000;
+
+/// Asks until all flows are in force, by queues as wanted.
+fn settle(controller: &Controller, wanted: impl Fn(&[u64]) -> bool) {
+    let mut last = Value::Null;
+    for _ in 0..QUESTIONS {
+        last = controller.jobs();
+        let jobs = last.as_array().unwrap();
+        let flows = || jobs.iter().flat_map(|job| job["flows"].as_array().unwrap());
+        let queues: Vec<u64> = flows().map(|flow| flow["queue"].as_u64().unwrap()).collect();
+        if flows().all(|flow| flow["in_force"] == true) && wanted(&queues) {
+            return;
+        }
+    }
+    panic!("it never was so: {last:#}");
+}
+
+#[test]
+fn the_policy_that_is_asked_for_counts_even_if_the_store_remembers_another() {
+    let fabric = Fabric::start();
+    let controller = Controller::planning(&fabric, "least-loaded");
+    let submitted = controller.job(&["submit", &fabric.scenario(), "--wait", "installed"]);
+    assert_eq!(submitted.status.code(), Some(0), "{}", stderr(&submitted));
+    settle(&controller, |queues| queues == [0, 0, 0, 0]);
+    assert_eq!(controller.terminate(), Some(0));
+    let controller = Controller::planning(&fabric, "sebf");
+    settle(&controller, |queues| queues.iter().any(|queue| *queue > 0));
 }
 
 fn refused(args: &[&str]) -> String {

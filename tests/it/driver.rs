@@ -5,8 +5,8 @@ use ringpath::controller::core::Core;
 use ringpath::controller::driver::{Driver, DriverError, Handle, Parts, Peer};
 use ringpath::controller::store::{MemoryStore, RedbStore, Store};
 use ringpath::controller::{
-    Artifacts, Config, Event, FeedbackConfig, Input, Limits, Planning, SharedPolicy,
-    TelemetryConfig, TelemetryWay, record,
+    Artifacts, Config, Event, FeedbackConfig, Input, Limits, Planning, TelemetryConfig,
+    TelemetryWay, policies, record,
 };
 use ringpath::id::{HostId, JobId, SwitchId};
 use ringpath::p4runtime::p4info::Index;
@@ -14,7 +14,7 @@ use ringpath::p4runtime::server::listen::{Listening, listen};
 use ringpath::p4runtime::server::{Profile, Server};
 use ringpath::pipeline::slots::Sizes;
 use ringpath::pipeline::{Program, Settings};
-use ringpath::solver::{Objective, policy};
+use ringpath::solver::Objective;
 use ringpath::switch::port::Ports;
 use ringpath::switch::{Switch, real_time};
 use ringpath::time::{Span, Time};
@@ -68,16 +68,14 @@ fn core(lost: Span) -> Core {
     let artifacts = Artifacts::built_in().unwrap();
     let program = Program::resolve(&Index::new(artifacts.p4info.clone()).unwrap()).unwrap();
     let topology = topology();
-    let policies: Vec<SharedPolicy> =
-        policy::all().into_iter().map(|policy| Arc::new(policy) as SharedPolicy).collect();
     let config = Config {
         device_ids: topology.switches().map(|switch| u64::from(switch.0) + 1).collect(),
         topology,
         artifacts,
         program,
         settings: Settings::new("test", Span::from_micros(12)),
-        slots: Sizes { source: 4096, sink: 4096, quarantine: Span::from_millis(200) },
-        policies,
+        slots: Sizes::BUILT_IN,
+        policies: policies(),
         policy: "least-loaded".into(),
         planning: Planning {
             levels: 6,

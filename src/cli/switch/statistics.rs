@@ -134,6 +134,7 @@ fn snapshot(switch: &Switch, board: &Board, now: Time) -> GetStatisticsResponse 
         packet_ins: stats.packet_ins,
         digests_lost: stats.digests_lost,
         packets_held: switch.packets_held(),
+        queues_per_port: switch.config().priority_queues.into(),
     }
 }
 

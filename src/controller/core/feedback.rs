@@ -23,7 +23,6 @@ pub(super) struct Watch {
     detector: Detector,
     pub(super) feedback: Feedback,
     places: BTreeMap<FlowId, Standing>,
-    generation: u64,
 }
 
 /// Where a flow's packets go, as far as the controller knows.
@@ -41,7 +40,14 @@ impl Watch {
             detector: Detector::new(config.rule),
             feedback: Feedback::new(config.settings),
             places: BTreeMap::new(),
-            generation: 0,
+        }
+    }
+
+    /// A new plan is the target: flows have to settle anew.
+    pub(super) fn replanned(&mut self) {
+        self.feedback.replanned();
+        for standing in self.places.values_mut() {
+            standing.since = None;
         }
     }
 }
@@ -110,8 +116,6 @@ impl Core {
         let goals = &self.goals;
         self.watch.places.retain(|flow, _| goals.contains_key(flow));
         self.watch.feedback.retain(|flow| goals.contains_key(&flow));
-        let replanned = std::mem::replace(&mut self.watch.generation, self.generation);
-        let replanned = replanned != self.generation;
         let mut plan = Vec::with_capacity(self.goals.len());
         for (id, goal) in &self.goals {
             let Some(flow) = self.flows.get(id) else { continue };
@@ -123,9 +127,6 @@ impl Core {
                 standing.queue = standing.queue.max(old.queue);
                 let gone = old.links.into_iter().filter(|link| !goal.path.links.contains(link));
                 standing.links.extend(gone.collect::<Vec<_>>());
-            }
-            if replanned {
-                standing.since = None;
             }
             plan.push(Expected {
                 flow: *id,

@@ -155,8 +155,8 @@ impl Core {
 
     pub(super) fn set_policy(&mut self, policy: String) {
         if self.config.policies.iter().any(|known| known.name() == policy) {
+            self.replan |= self.policy != policy;
             self.policy = policy;
-            self.replan = true;
             return;
         }
         let known: Vec<&str> = self.config.policies.iter().map(|policy| policy.name()).collect();
@@ -305,7 +305,7 @@ impl Core {
         };
         let changed = goals.iter().filter(|goal| !reached(goal)).count();
         self.generation += 1;
-        self.watch.feedback.replanned();
+        self.watch.replanned();
         self.unsettled.extend(goals.keys());
         self.goals = goals;
         self.dirty.extend([Key::Target, Key::Feedback]);

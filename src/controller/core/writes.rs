@@ -25,10 +25,8 @@ impl Core {
         let Some(switch) = self.switches.get_mut(id.index()) else { return };
         // Given up before, or of an earlier session.
         let Some(call) = switch.calls.remove(&request) else { return };
-        if matches!(call, Call::Telemetry) {
-            return self.telemetry_replied(id, request, result);
-        }
-        switch.pump = true;
+        // What is read of the fabric changes nothing that could be written.
+        switch.pump |= !matches!(call, Call::Telemetry);
         match call {
             Call::Check => self.checked(id, result),
             Call::Load => self.loaded(id, result),
@@ -37,7 +35,7 @@ impl Core {
             Call::Write(changes) => self.written(id, changes, result),
             Call::ReadFlips => self.flips_read(id, result),
             Call::ReadCounter(label) => self.counter_read(id, label, result),
-            Call::Telemetry => {}
+            Call::Telemetry => self.telemetry_replied(id, request, result),
         }
     }
 

@@ -93,12 +93,7 @@ impl Drop for Serving {
 /// # Errors
 /// [`ApiError`].
 pub async fn serve(addr: SocketAddr, handle: Handle) -> Result<Serving, ApiError> {
-    if !addr.ip().is_loopback() {
-        return Err(ApiError::NotLoopback(addr));
-    }
-    let bind = |source| ApiError::Bind { addr, source };
-    let listener = TcpListener::bind(addr).await.map_err(bind)?;
-    let addr = listener.local_addr().map_err(bind)?;
+    let (listener, addr) = loopback(addr).await?;
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(DESCRIPTOR_SET)
         .build_v1()?;
@@ -115,6 +110,33 @@ pub async fn serve(addr: SocketAddr, handle: Handle) -> Result<Serving, ApiError
         }
     });
     Ok(Serving { addr, task })
+}
+
+/// A listener that only this machine can reach, and its address.
+pub(super) async fn loopback(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), ApiError> {
+    if !addr.ip().is_loopback() {
+        return Err(ApiError::NotLoopback(addr));
+    }
+    let bind = |source| ApiError::Bind { addr, source };
+    let listener = TcpListener::bind(addr).await.map_err(bind)?;
+    let addr = listener.local_addr().map_err(bind)?;
+    Ok((listener, addr))
+}
+
+/// How the controller is.
+pub(super) fn status(core: &Core) -> GetStatusResponse {
+    let topology = core.topology();
+    let switch = |switch| SwitchStatus {
+        name: topology.node(topology.switch_node(switch)).name.clone(),
+        used: core.uses(switch),
+    };
+    GetStatusResponse {
+        policy: core.policy().to_owned(),
+        generation: core.generation(),
+        converged: core.converged(),
+        flows_outside: core.outside() as u64,
+        switches: topology.switches().map(switch).collect(),
+    }
 }
 
 impl From<Gone> for Status {
@@ -276,20 +298,6 @@ impl Service for Api {
         &self,
         _request: Request<GetStatusRequest>,
     ) -> Result<Response<GetStatusResponse>, Status> {
-        let status = self.handle.look(|core| {
-            let topology = core.topology();
-            let switch = |switch| SwitchStatus {
-                name: topology.node(topology.switch_node(switch)).name.clone(),
-                used: core.uses(switch),
-            };
-            GetStatusResponse {
-                policy: core.policy().to_owned(),
-                generation: core.generation(),
-                converged: core.converged(),
-                flows_outside: core.outside() as u64,
-                switches: topology.switches().map(switch).collect(),
-            }
-        });
-        Ok(Response::new(status.await?))
+        Ok(Response::new(self.handle.look(status).await?))
     }
 }

@@ -14,10 +14,11 @@ use crate::id::{LinkId, PortNo, SwitchId};
 use crate::p4runtime::client::{Client, Limits, StreamReceiver};
 use crate::p4runtime::proto::p4::v1::StreamMessageRequest;
 use crate::p4runtime::proto::ringpath::v1::switch_client::SwitchClient;
-use crate::p4runtime::proto::ringpath::v1::{PortEvent, WatchPortsRequest};
+use crate::p4runtime::proto::ringpath::v1::{GetStatisticsRequest, PortEvent, WatchPortsRequest};
 use crate::p4runtime::rpc::{Code, Failure, Rpc, StreamEnd};
+use crate::plan::CONTROL_QUEUE;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -31,6 +32,11 @@ const MESSAGES_MAX: usize = 4_096;
 const WATCH_AGAIN: Duration = Duration::from_secs(1);
 
 type Newest = Arc<Mutex<Option<Client>>>;
+
+fn lock(newest: &Newest) -> MutexGuard<'_, Option<Client>> {
+    // It is replaced as a whole, so a panic elsewhere leaves nothing half done.
+    newest.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// See the module.
 pub struct Link {
@@ -81,7 +87,8 @@ impl Link {
         let task = tokio::spawn(async move {
             let end = serve((&peer, &cables), &newest, queued, &inputs, (switch, number)).await;
             // Calls must not go over what is left of it.
-            *newest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *lock(&newest) = None;
+            tracing::warn!(switch = peer.name, at = peer.address, "{}", end.message);
             // The driver has ended if nobody takes it.
             let _ = inputs.send(Input::StreamEnded { switch, stream: number, end }).await;
         });
@@ -117,7 +124,7 @@ impl Link {
 
     /// Makes a call in the background.
     pub fn call(&self, request: RequestId, deadline: Duration, rpc: Rpc) {
-        let client = self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let client = lock(&self.newest).clone();
         let (switch, inputs) = (self.switch, self.inputs.clone());
         let (calls, peer) = (self.calls.clone(), Arc::clone(&self.peer));
         tokio::spawn(async move {
@@ -136,7 +143,7 @@ impl Link {
         if let Some(open) = self.stream.take() {
             open.task.abort();
         }
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.newest) = None;
     }
 
     /// Hands the core an input from within its own loop, which must not wait for itself.
@@ -171,8 +178,8 @@ async fn serve(
         }
     };
     let (sender, mut receiver) = client.open_stream();
-    let watching = watch_ports(client.beside(), cables, inputs);
-    *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
+    let watching = watch_ports(SwitchClient::new(client.channel()), (&peer.name, cables), inputs);
+    *lock(newest) = Some(client);
     let sending = async {
         while let Some(message) = queued.recv().await {
             if sender.send(message).await.is_err() {
@@ -192,9 +199,10 @@ async fn serve(
 /// Reports ports that go up and down, as long as the switch tells. Never returns: how the switch is, its stream shows.
 async fn watch_ports(
     mut service: SwitchClient<Channel>,
-    cables: &Cables,
+    (name, cables): (&str, &Cables),
     inputs: &mpsc::Sender<Input>,
 ) {
+    check_queues(&mut service, name, cables.device_id).await;
     loop {
         let request = WatchPortsRequest { device_id: cables.device_id };
         let end = match service.watch_ports(request).await {
@@ -202,10 +210,24 @@ async fn watch_ports(
             Err(status) if status.code() == tonic::Code::Unimplemented => {
                 return std::future::pending().await;
             }
-            Err(status) => status.to_string(),
+            Err(status) => status.message().to_owned(),
         };
-        tracing::warn!(device = cables.device_id, end, "its ports cannot be watched; trying again");
+        tracing::warn!(switch = name, end, "its ports cannot be watched; trying again");
         tokio::time::sleep(WATCH_AGAIN).await;
+    }
+}
+
+/// A packet for a queue that a port does not have is lost, which looks like a fabric that loses everything.
+async fn check_queues(service: &mut SwitchClient<Channel>, name: &str, device_id: u64) {
+    let request = GetStatisticsRequest { device_id };
+    let Ok(statistics) = service.get_statistics(request).await else { return };
+    let queues = statistics.into_inner().queues_per_port;
+    let wanted = u32::from(CONTROL_QUEUE) + 1;
+    if queues < wanted {
+        tracing::warn!(
+            switch = name,
+            "its ports have {queues} queues and plans use {wanted}: start it with --priority-queues {wanted}, or packets are lost"
+        );
     }
 }
 
@@ -225,7 +247,7 @@ async fn follow(
                 }
             }
             Ok(None) => return "the switch ended the events".to_owned(),
-            Err(status) => return status.to_string(),
+            Err(status) => return status.message().to_owned(),
         }
     }
 }

@@ -3,10 +3,11 @@
 //!
 //! Labels are switches of the fabric, kinds of calls and names of events, so their number is bounded.
 
-use super::api::ApiError;
+use super::api::{self, ApiError};
 use super::{Gone, Handle};
 use crate::controller::core::Core;
 use crate::controller::messages::Event;
+use crate::p4runtime::proto::ringpath::v1::{GetStatusResponse, SwitchStatus};
 use crate::time::Time;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -20,7 +21,6 @@ use prometheus_client::registry::Registry;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
@@ -112,10 +112,10 @@ impl Metrics {
         let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         self.jobs.set(number(seen.jobs));
         self.flows.set(number(seen.flows));
-        self.outside.set(number(seen.outside));
-        self.generation.set(number(seen.generation));
-        self.converged.set(seen.converged.into());
-        for (name, used) in &seen.switches {
+        self.outside.set(number(seen.status.flows_outside));
+        self.generation.set(number(seen.status.generation));
+        self.converged.set(seen.status.converged.into());
+        for SwitchStatus { name, used } in &seen.status.switches {
             self.used.get_or_create(&[("switch", name.clone())]).set((*used).into());
         }
     }
@@ -131,23 +131,14 @@ impl Metrics {
 struct Seen {
     jobs: u64,
     flows: u64,
-    outside: u64,
-    generation: u64,
-    converged: bool,
-    switches: Vec<(String, bool)>,
+    status: GetStatusResponse,
 }
 
 fn see(core: &Core) -> Seen {
-    let topology = core.topology();
-    let switch =
-        |switch| (topology.node(topology.switch_node(switch)).name.clone(), core.uses(switch));
     Seen {
         jobs: core.jobs().count() as u64,
         flows: core.jobs().map(|(_, flows)| flows.len() as u64).sum(),
-        outside: core.outside() as u64,
-        generation: core.generation(),
-        converged: core.converged(),
-        switches: topology.switches().map(switch).collect(),
+        status: api::status(core),
     }
 }
 
@@ -177,12 +168,7 @@ impl Drop for Page {
 /// # Errors
 /// [`ApiError::NotLoopback`], [`ApiError::Bind`].
 pub async fn serve(addr: SocketAddr, handle: Handle, calls: &CallTimes) -> Result<Page, ApiError> {
-    if !addr.ip().is_loopback() {
-        return Err(ApiError::NotLoopback(addr));
-    }
-    let bind = |source| ApiError::Bind { addr, source };
-    let listener = TcpListener::bind(addr).await.map_err(bind)?;
-    let addr = listener.local_addr().map_err(bind)?;
+    let (listener, addr) = api::loopback(addr).await?;
     let metrics = Arc::new(Metrics::new(calls));
     // Here and not in the task, so that what the controller tells when it boots counts, too.
     let counting = tokio::spawn(count(Arc::clone(&metrics), handle.events()));
@@ -253,13 +239,17 @@ mod tests {
         let metrics = Metrics::new(&calls);
         calls.note("leaf1", "Write", Duration::from_millis(3));
         metrics.events.get_or_create(&[("event", name(&Event::LabelRemoved { label: 7 }))]).inc();
+        let switch = |name: &str, used| SwitchStatus { name: name.to_owned(), used };
         metrics.look(&Seen {
             jobs: 2,
             flows: 8,
-            outside: 1,
-            generation: 5,
-            converged: false,
-            switches: vec![("leaf1".into(), true), ("leaf2".into(), false)],
+            status: GetStatusResponse {
+                policy: "joint".into(),
+                generation: 5,
+                converged: false,
+                flows_outside: 1,
+                switches: vec![switch("leaf1", true), switch("leaf2", false)],
+            },
         });
         let text = metrics.text().unwrap();
         for line in [

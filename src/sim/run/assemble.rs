@@ -128,8 +128,6 @@ const MIN_QUEUE_PACKETS: u32 = 64;
 
 /// A change waits for a pause of its flow: iterations of large models last seconds at 25 Gb/s, and each has one.
 const FLIP_DEADLINE: Span = Span::from_millis(10_000);
-/// Registers of the committed program (p4/README.md), and two telemetry intervals of the default length.
-const SLOTS: Sizes = Sizes { source: 4096, sink: 4096, quarantine: Span::from_millis(200) };
 
 /// Builds everything but the wire.
 pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
@@ -177,7 +175,7 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         artifacts: spec.artifacts.clone(),
         program: program.clone(),
         settings,
-        slots: SLOTS,
+        slots: Sizes::BUILT_IN,
         policies: shuffle.iter().map(|policy| policy.clone() as _).collect(),
         policy: spec.policy.to_owned(),
         planning: spec.planning,

@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(other.hosts, ["a", "c", "b"]);
         assert!(other.notes[0].contains("2 communicators"));
         let none = nccl(&[("x", text.as_bytes())], 2).unwrap_err().to_string();
-        assert!(none.contains("(0 to 1)"), "{none}");
+        assert!(none.contains("the highest communicator is 1"), "{none}");
     }
 
     #[test]

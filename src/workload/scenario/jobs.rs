@@ -39,9 +39,9 @@ const DEFAULT_ITERATIONS: u64 = 10;
 /// GPUs per host and job unless the file says otherwise.
 const DEFAULT_GPUS: u64 = 8;
 /// Largest gradient: 1 PB per iteration would be a slip of the unit.
-const MAX_GRADIENT: u64 = 1_000_000_000_000_000;
+pub const MAX_GRADIENT: u64 = 1_000_000_000_000_000;
 /// Longest compute time and start, for the same reason: one day.
-pub(super) const MAX_SPAN: Span = Span(86_400_000_000_000);
+pub const MAX_SPAN: Span = Span(86_400_000_000_000);
 
 /// Jobs, and what events need to know about them.
 pub(super) struct Jobs {

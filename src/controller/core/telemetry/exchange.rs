@@ -148,27 +148,33 @@ impl Core {
         Some(self.config.program.readout.packet_out(number, request))
     }
 
-    fn ask_by_register(&mut self, id: SwitchId, ask: Ask) {
+    /// The call that asks for something; none where the program has no such cells, or nothing is asked of them.
+    fn register_call(&self, id: SwitchId, ask: &Ask) -> Option<Rpc> {
         let program = &self.config.program;
-        let Some(cells) = &program.cells else { return };
+        let cells = program.cells.as_ref()?;
         let switch = &self.switches[id.index()];
         let device_id = switch.device_id;
-        let rpc = match &ask {
-            Ask::Probe => return,
-            Ask::Advance(number) => Rpc::Write(proto::WriteRequest {
+        match ask {
+            Ask::Probe => None,
+            Ask::Advance(number) => Some(Rpc::Write(proto::WriteRequest {
                 device_id,
                 election_id: election_id(&switch.session),
                 updates: vec![cells.advance(*number)],
                 ..Default::default()
-            }),
+            })),
             Ask::Read(flows) => {
                 let slots: Vec<u16> = flows.iter().map(|(_, slot)| *slot).collect();
                 let number = self.collector.leaves[id.index()].closed.number;
                 let entities = cells.read(&program.switch_config, &slots, number);
-                Rpc::Read(proto::ReadRequest { device_id, entities, ..Default::default() })
+                Some(Rpc::Read(proto::ReadRequest { device_id, entities, ..Default::default() }))
             }
-        };
-        self.ask_by_call(id, ask, rpc, 1);
+        }
+    }
+
+    fn ask_by_register(&mut self, id: SwitchId, ask: Ask) {
+        if let Some(rpc) = self.register_call(id, &ask) {
+            self.ask_by_call(id, ask, rpc, 1);
+        }
     }
 
     fn ask_by_call(&mut self, id: SwitchId, ask: Ask, rpc: Rpc, tries: u8) {
@@ -180,27 +186,23 @@ impl Core {
         self.call(id, Call::Telemetry, timeout, rpc);
     }
 
-    /// A packet-in: if it answers a readout, `true`. Its id is looked at before anything else.
-    pub(in super::super) fn readout_answered(
-        &mut self,
-        id: SwitchId,
-        packet: &proto::PacketIn,
-    ) -> bool {
-        let Some(number) = self.config.program.readout.id_of(packet) else { return false };
+    /// A packet-in, which may answer a readout. Its id is looked at before anything else.
+    pub(in super::super) fn readout_answered(&mut self, id: SwitchId, packet: &proto::PacketIn) {
+        let Some(number) = self.config.program.readout.id_of(packet) else { return };
         let answer = self.config.program.readout.answer(packet);
         let now = self.now;
         let leaf = self.collector.leaf(id);
         let Some(pending) = leaf.out.get(&u64::from(number)) else {
             self.collector.telemetry.drop_sample(Dropped::Late);
-            return true;
+            return;
         };
         let wanted = request_of(&pending.ask, leaf.closed);
         let Some(answer) = answer.filter(|answer| Some(answer.request) == wanted) else {
             // Not an answer to what was asked: the request goes on waiting for one.
             self.collector.telemetry.drop_sample(Dropped::Impossible);
-            return true;
+            return;
         };
-        let Some(pending) = leaf.out.remove(&u64::from(number)) else { return true };
+        let Some(pending) = leaf.out.remove(&u64::from(number)) else { return };
         if pending.tries == 1 {
             leaf.measured(now - pending.sent);
         }
@@ -211,7 +213,6 @@ impl Core {
         }
         self.pump_reads(id);
         self.check_observed();
-        true
     }
 
     fn advance_answered(&mut self, id: SwitchId, number: u32, tries: u8, answer: &Answer) {
@@ -324,14 +325,9 @@ impl Core {
             return self.ask_failed(id, ask);
         };
         self.collector.leaf(id).budget = budget;
-        let program = &self.config.program;
-        let slots: Vec<u16> = flows.iter().map(|(_, slot)| *slot).collect();
-        let number = self.collector.leaves[id.index()].closed.number;
-        let Some(cells) = &program.cells else { return };
-        let entities = cells.read(&program.switch_config, &slots, number);
-        let device_id = self.switches[id.index()].device_id;
-        let request = proto::ReadRequest { device_id, entities, ..Default::default() };
-        self.ask_by_call(id, ask, Rpc::Read(request), tries + 1);
+        if let Some(rpc) = self.register_call(id, &ask) {
+            self.ask_by_call(id, ask, rpc, tries + 1);
+        }
     }
 
     /// Nobody will answer any more.

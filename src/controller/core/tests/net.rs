@@ -107,7 +107,7 @@ pub(super) fn config(topology: Topology, tune: impl Fn(&mut Config)) -> Config {
         },
         program,
         settings: Settings::new("test", Span(480)),
-        slots: Sizes { source: 4096, sink: 4096, quarantine: Span::from_millis(200) },
+        slots: Sizes::BUILT_IN,
         policies: vec![Arc::new(Shifted(0)), Arc::new(Shifted(1))],
         policy: "first".into(),
         planning: Planning {

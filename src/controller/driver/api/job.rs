@@ -2,23 +2,23 @@
 //! each flow goes. Must not ask or tell anybody.
 
 use super::{Core, FlowId, JobId, Side, Span, Status, proto};
+use crate::plan::path_names;
 use crate::topology::Topology;
 use crate::topology::suggest::hint;
 use crate::units::Bytes;
+use crate::workload::scenario::{MAX_GRADIENT, MAX_SPAN};
 use crate::workload::{Flow, Job, Transport, ring_flows_over};
 use std::collections::BTreeSet;
 
 /// Longest name of a job: a line of a table.
 const NAME_MAX: usize = 128;
-/// Longest compute time, one day, and largest gradient, 1 PB: beyond is a slip of the unit.
-const COMPUTE_MAX: Span = Span(86_400_000_000_000);
-const GRADIENT_MAX: u64 = 1_000_000_000_000_000;
 
 /// Jobs with ids that are free, each with its flows.
 pub fn read(core: &Core, specs: &[proto::JobSpec]) -> Result<Vec<(Job, Vec<Flow>)>, Status> {
     let topology = core.topology();
     let mut names: BTreeSet<&str> = core.jobs().map(|(job, _)| job.name.as_str()).collect();
     let (mut next, mut first) = core.next_ids();
+    let mut room = core.room_for_flows();
     let mut jobs = Vec::with_capacity(specs.len());
     for spec in specs {
         if !names.insert(&spec.name) {
@@ -30,12 +30,13 @@ pub fn read(core: &Core, specs: &[proto::JobSpec]) -> Result<Vec<(Job, Vec<Flow>
         let job = job(topology, spec, next).map_err(wrong)?;
         let transport = transport(spec.transport.as_ref()).map_err(wrong)?;
         // Before they are built: a number of channels is quickly written.
-        let (flows, room) = (job.ranks.len() * usize::from(job.channels), core.room_for_flows());
-        if first.index() - core.next_ids().1.index() + flows > room {
+        let flows = job.ranks.len() * usize::from(job.channels);
+        if flows > room {
             return Err(wrong(format!(
                 "{flows} flows are more than the {room} for which there is room; use fewer channels"
             )));
         }
+        room -= flows;
         let flows = ring_flows_over(topology, &job, first, transport)
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         next = JobId(next.0.saturating_add(1));
@@ -58,11 +59,11 @@ fn job(topology: &Topology, spec: &proto::JobSpec, id: JobId) -> Result<Job, Str
         })
     };
     let ranks = spec.hosts.iter().map(host).collect::<Result<Vec<_>, _>>()?;
-    if spec.gradient_bytes == 0 || spec.gradient_bytes > GRADIENT_MAX {
-        return Err(format!("gradient_bytes is {}; give 1 to {GRADIENT_MAX}", spec.gradient_bytes));
+    if spec.gradient_bytes == 0 || spec.gradient_bytes > MAX_GRADIENT {
+        return Err(format!("gradient_bytes is {}; give 1 to {MAX_GRADIENT}", spec.gradient_bytes));
     }
-    if Span(spec.compute_ns) > COMPUTE_MAX {
-        return Err(format!("compute_ns is {}; give at most {}", spec.compute_ns, COMPUTE_MAX.0));
+    if Span(spec.compute_ns) > MAX_SPAN {
+        return Err(format!("compute_ns is {}; give at most {}", spec.compute_ns, MAX_SPAN.0));
     }
     if !(0.0..=1.0).contains(&spec.overlap) {
         return Err(format!("overlap is {}; give a share from 0 to 1", spec.overlap));
@@ -101,7 +102,7 @@ fn transport(given: Option<&proto::Transport>) -> Result<Transport, String> {
 pub fn told(core: &Core, job: &Job, flows: &[FlowId]) -> proto::JobState {
     let topology = core.topology();
     let name = |host| topology.node(topology.host_node(host)).name.clone();
-    let own = flows.iter().filter_map(|flow| core.flow_of_job(*flow));
+    let own = flows.iter().filter_map(|flow| core.flow_spec(*flow));
     proto::JobState {
         id: job.id.0,
         spec: Some(proto::JobSpec {
@@ -134,21 +135,17 @@ fn carried(first: &Flow) -> proto::Transport {
 
 fn flow_state(core: &Core, flow: &Flow) -> proto::FlowState {
     let topology = core.topology();
-    let name = |node| topology.node(node).name.clone();
+    let name = |host| topology.node(topology.host_node(host)).name.clone();
     let goal = core.goals().get(&flow.id);
-    let path = goal.map_or_else(Vec::new, |goal| {
-        let links = goal.path.links.iter().map(|link| topology.link(*link));
-        let from = links.clone().next().map(|link| name(link.from));
-        from.into_iter().chain(links.map(|link| name(link.to))).collect()
-    });
+    let path = goal.map_or_else(Vec::new, |goal| path_names(topology, &goal.path));
     let reached = goal.zip(core.flow(flow.id)).is_some_and(|(goal, state)| state.reached(goal));
     proto::FlowState {
         id: flow.id.0,
         channel: flow.channel.into(),
-        source: name(topology.host_node(flow.src)),
-        destination: name(topology.host_node(flow.dst)),
+        source: name(flow.src),
+        destination: name(flow.dst),
         bytes_per_iteration: flow.bytes,
-        path,
+        path: path.into_iter().map(str::to_owned).collect(),
         queue: goal.map_or(0, |goal| goal.route(Side::Forward).queue.into()),
         in_force: reached,
     }

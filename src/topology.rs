@@ -343,10 +343,23 @@ impl Topology {
         self.nodes.iter().position(|node| node.name == name).map(NodeId::from)
     }
 
+    /// Every cable, by its even direction.
+    pub fn cables(&self) -> impl Iterator<Item = LinkId> + use<> {
+        // `build` lays the two directions of a cable next to each other, even id first.
+        (0..self.links.len()).step_by(2).map(LinkId::from)
+    }
+
+    /// Whether a link joins two switches.
+    #[must_use]
+    pub fn is_inner(&self, link: LinkId) -> bool {
+        let link = self.link(link);
+        self.as_switch(link.from).is_some() && self.as_switch(link.to).is_some()
+    }
+
     /// The opposite direction of the same cable.
     #[must_use]
     pub fn reverse(&self, id: LinkId) -> LinkId {
-        // `build` lays the two directions of a cable next to each other, even id first.
+        // As in `cables`.
         LinkId(id.0 ^ 1)
     }
 

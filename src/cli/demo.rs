@@ -113,24 +113,22 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         },
     };
     let progress = progress(runs.len());
-    let results: Vec<anyhow::Result<(RunResult, Recording)>> = runs
+    let results: Vec<anyhow::Result<(&str, RunResult, Recording)>> = runs
         .par_iter()
         .map(|run| {
-            let name = &run.name;
-            let mut result = watch(&spec(run)).with_context(|| format!("policy {name}"));
-            if let Ok((result, _)) = &mut result {
-                result.policy.clone_from(name);
-            }
+            let name = run.name.as_str();
+            let result = watch(&spec(run)).with_context(|| format!("policy {name}"));
             progress.inc(1);
             progress.set_message(format!("{name} done"));
-            result
+            result.map(|(result, recording)| (name, result, recording))
         })
         .collect();
     let results = results.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     let alone = contention_free(&spec(&runs[0])).context("the contention-free limit")?;
     progress.finish_and_clear();
     let traces = traces(&scenario, &results, &alone);
-    let results: Vec<RunResult> = results.into_iter().map(|(result, _)| result).collect();
+    let results: Vec<(&str, RunResult)> =
+        results.into_iter().map(|(name, result, _)| (name, result)).collect();
     let report = report(&scenario, &results, alone);
     match args.output {
         Format::Table => {
@@ -164,17 +162,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// What the runs recorded, as plain values.
 fn traces(
     scenario: &Scenario,
-    results: &[(RunResult, Recording)],
+    results: &[(&str, RunResult, Recording)],
     alone: &BTreeMap<String, f64>,
 ) -> Vec<PolicyTrace> {
-    let run = |(result, recording): &(RunResult, Recording)| {
+    let run = |(name, result, recording): &(&str, RunResult, Recording)| {
         let names = timeline::Names {
             policy: &result.policy,
             topology: &scenario.topology,
             jobs: &scenario.jobs,
             flows: &recording.flows,
         };
-        trace::trace(&names, recording, alone)
+        PolicyTrace { policy: (*name).to_owned(), ..trace::trace(&names, recording, alone) }
     };
     results.iter().map(run).collect()
 }
@@ -296,12 +294,16 @@ fn progress(policies: usize) -> ProgressBar {
     bar
 }
 
-fn report(scenario: &Scenario, results: &[RunResult], alone: BTreeMap<String, f64>) -> Report {
+fn report(
+    scenario: &Scenario,
+    results: &[(&str, RunResult)],
+    alone: BTreeMap<String, f64>,
+) -> Report {
     let comm_ms_mean = alone.values().sum::<f64>() / alone.len().max(1) as f64;
     Report {
         seed: scenario.seed,
         source: "packet",
-        packet_scale: results.first().map_or(1.0, |result| result.packet_scale),
+        packet_scale: results.first().map_or(1.0, |(_, result)| result.packet_scale),
         scenario: scenario.name.clone(),
         contention_free: Limit {
             comm_ms_mean,
@@ -309,8 +311,8 @@ fn report(scenario: &Scenario, results: &[RunResult], alone: BTreeMap<String, f6
             comm_ms_per_job: alone,
         },
         switches: scenario.topology.switch_count(),
-        entries_written: results.iter().map(|result| result.entries_written).sum(),
-        policies: results.iter().map(row).collect(),
+        entries_written: results.iter().map(|(_, result)| result.entries_written).sum(),
+        policies: results.iter().map(|(name, result)| row(name, result)).collect(),
     }
 }
 
@@ -329,10 +331,10 @@ fn utilisation_alone(scenario: &Scenario, alone: &BTreeMap<String, f64>) -> f64 
     if total > 0.0 { busy / total } else { 0.0 }
 }
 
-fn row(result: &RunResult) -> Row {
+fn row(name: &str, result: &RunResult) -> Row {
     let packets = &result.packets;
     Row {
-        name: result.policy.clone(),
+        name: name.to_owned(),
         comm_ms_mean: result.comm_ms_mean,
         comm_ms_per_job: result.comm_ms_per_job.clone(),
         gpu_utilisation: result.gpu_utilisation,

@@ -3,7 +3,6 @@
 //! In: a scenario file. Out: nodes, addresses, ports, cables, jobs with their hosts, events with their times. Must not build anything.
 
 use super::{Exit, Format, grid};
-use crate::topology::Topology;
 use crate::workload::scenario::{Event, EventKind, Scenario};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -37,11 +36,6 @@ fn mac(bytes: [u8; 6]) -> String {
     bytes.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// Both directions of a cable are next to each other; one of them is shown.
-fn cables(topology: &Topology) -> impl Iterator<Item = &crate::topology::Link> {
-    topology.links().iter().step_by(2)
-}
-
 fn document(scenario: &Scenario) -> Value {
     let topology = &scenario.topology;
     let name = |node| topology.node(node).name.clone();
@@ -56,7 +50,7 @@ fn document(scenario: &Scenario) -> Value {
             "ip": topology.host_ip(id).to_string(),
             "mac": mac(topology.host_mac(id)),
         })).collect::<Vec<_>>(),
-        "cables": cables(topology).map(|link| json!({
+        "cables": topology.cables().map(|cable| topology.link(cable)).map(|link| json!({
             "a": name(link.from), "a_port": link.from_port.0, "b": name(link.to), "b_port": link.to_port.0,
             "rate_bps": link.rate.0, "delay_ns": link.delay.0,
         })).collect::<Vec<_>>(),
@@ -119,16 +113,15 @@ fn tables(scenario: &Scenario, out: &mut dyn Write) -> std::io::Result<()> {
     }
     writeln!(out, "{hosts}")?;
     let mut inner = grid::grid(&["switch", "port", "switch", "port", "rate"], &[1, 3, 4]);
-    for link in cables(topology) {
-        if topology.as_host(link.from).or(topology.as_host(link.to)).is_none() {
-            inner.add_row([
-                topology.node(link.from).name.clone(),
-                link.from_port.0.to_string(),
-                topology.node(link.to).name.clone(),
-                link.to_port.0.to_string(),
-                link.rate.to_string(),
-            ]);
-        }
+    for cable in topology.cables().filter(|cable| topology.is_inner(*cable)) {
+        let link = topology.link(cable);
+        inner.add_row([
+            topology.node(link.from).name.clone(),
+            link.from_port.0.to_string(),
+            topology.node(link.to).name.clone(),
+            link.to_port.0.to_string(),
+            link.rate.to_string(),
+        ]);
     }
     writeln!(out, "{inner}")?;
     let mut jobs =

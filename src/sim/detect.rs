@@ -220,7 +220,8 @@ fn place(
                 .core
                 .goals()
                 .values()
-                .flat_map(|goal| between_switches(&world.topology, &goal.path.links))
+                .flat_map(|goal| goal.path.links.iter().copied())
+                .filter(|link| world.topology.is_inner(*link))
                 .collect();
             // The scenario's own faults have cables of their own.
             let own = |link: &LinkId| {
@@ -247,14 +248,6 @@ fn place(
         }
     }
     placed
-}
-
-fn between_switches(topology: &Topology, links: &[LinkId]) -> Vec<LinkId> {
-    let inner = |link: &&LinkId| {
-        let link = topology.link(**link);
-        topology.as_switch(link.from).is_some() && topology.as_switch(link.to).is_some()
-    };
-    links.iter().filter(inner).copied().collect()
 }
 
 /// Whether a link is one of the two directions of a cable.

@@ -336,12 +336,7 @@ fn one(random: &mut Pcg64, topology: &Topology, horizon: Span) -> Fault {
 
 /// A cable between two switches: a host's only cable has no other way round.
 fn cable(random: &mut Pcg64, topology: &Topology) -> LinkId {
-    let between = |link: &LinkId| {
-        let link = topology.link(*link);
-        topology.as_switch(link.from).is_some() && topology.as_switch(link.to).is_some()
-    };
-    let cables: Vec<LinkId> =
-        (0..topology.links().len()).step_by(2).map(LinkId::from).filter(between).collect();
+    let cables: Vec<LinkId> = topology.cables().filter(|link| topology.is_inner(*link)).collect();
     match cables.len() {
         0 => LinkId(0),
         n => cables[random.random_range(0..n)],

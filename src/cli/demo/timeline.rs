@@ -147,11 +147,7 @@ fn told(names: &Names<'_>, notice: &Notice) -> Option<Told> {
                 0 => String::new(),
                 count => format!(", {count} have no live path"),
             };
-            let by = if names.policy.split('+').next() == Some(policy) {
-                String::new()
-            } else {
-                format!(" by {policy}")
-            };
+            let by = if names.policy == policy { String::new() } else { format!(" by {policy}") };
             let detail = if *generation <= 1 {
                 format!("{flows} flows{without}")
             } else {

@@ -174,9 +174,10 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn new(topology: &'a Topology) -> Self {
         let mut between: BTreeMap<_, Vec<LinkId>> = BTreeMap::new();
-        for (i, link) in topology.links().iter().enumerate().step_by(2) {
+        for cable in topology.cables() {
+            let link = topology.link(cable);
             let ends = (link.from.min(link.to), link.from.max(link.to));
-            between.entry(ends).or_default().push(LinkId::from(i));
+            between.entry(ends).or_default().push(cable);
         }
         let name = |id: LinkId| {
             let link = topology.link(id);

@@ -111,12 +111,7 @@ pub fn default_scenario(seed: u64) -> Result<Scenario, ScenarioError> {
 
 /// What happens: a fabric cable fails for good, later another runs at half its rate for three seconds, then a host fails.
 fn events(topology: &Topology, seed: u64) -> Vec<Event> {
-    let between_switches = |&link: &LinkId| {
-        let link = topology.link(link);
-        topology.as_switch(link.from).is_some() && topology.as_switch(link.to).is_some()
-    };
-    let even = (0..topology.links().len()).step_by(2).map(LinkId::from);
-    let cables: Vec<LinkId> = even.filter(between_switches).collect();
+    let cables: Vec<LinkId> = topology.cables().filter(|link| topology.is_inner(*link)).collect();
     let hosts: Vec<HostId> = topology.hosts().collect();
     let within = |index, from, to| {
         let mut draw = Draw::new(seed, "event", index);

@@ -158,15 +158,10 @@ impl<'a> Context<'a> {
         let text = entry.str("a cable, such as \"leaf1-spine2\" or [\"leaf1\", \"spine2\"]")?;
         let topology = self.topology;
         if text == "random" {
-            let fabric = |&i: &usize| {
-                let link = &topology.links()[i];
-                i.is_multiple_of(2)
-                    && topology.as_switch(link.from).is_some()
-                    && topology.as_switch(link.to).is_some()
-            };
-            let cables: Vec<usize> = (0..topology.links().len()).filter(fabric).collect();
+            let cables: Vec<LinkId> =
+                topology.cables().filter(|cable| topology.is_inner(*cable)).collect();
             let key = entry.key.clone();
-            let drawn = self.draw.one_of(&cables).map(LinkId::from);
+            let drawn = self.draw.one_of(&cables);
             return drawn.ok_or_else(|| entry.error(Problem::NothingToDraw { key }));
         }
         if text.len() > MAX_CABLE_TEXT {

@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 
 use rig::{Key, Rig, is, repo};
 use ringpath::switch::Config;
+use ringpath::switch::port::pcap::Writer;
 
 /// Packets that BMv2 gets per case: about 3 s of its processor time.
 const BMV2_PACKETS: u32 = 100_000;
@@ -234,15 +235,10 @@ fn match_key(entry: &Entry, field: &Value) -> Value {
 
 fn write_pcap(path: &Path, packet: &[u8], count: u32) {
     let mut file = Vec::with_capacity(24 + count as usize * (16 + packet.len()));
-    for word in [0xA1B2_C3D4u32, 0x0004_0002, 0, 0, 65_535, 1] {
-        file.extend(word.to_le_bytes());
-    }
-    let length = u32::try_from(packet.len()).unwrap();
-    for n in 0..count {
-        for word in [n / 1_000, n % 1_000, length, length] {
-            file.extend(word.to_le_bytes());
-        }
-        file.extend(packet);
+    let mut writer = Writer::new(&mut file).unwrap();
+    for n in 0..u64::from(count) {
+        let time_ns = n / 1_000 * 1_000_000_000 + n % 1_000 * 1_000;
+        writer.write(time_ns, packet).unwrap();
     }
     fs::write(path, file).unwrap();
 }

@@ -10,7 +10,7 @@ use crate::p4runtime::server::listen::listen_beside;
 use crate::p4runtime::server::tls::Tls;
 use crate::p4runtime::server::{Profile, Server};
 use crate::switch::real_time::Driver;
-use crate::switch::traffic::MAX_QUEUES;
+use crate::switch::traffic::{MAX_QUEUES, PORT_MAX};
 use crate::switch::{Config, MAX_PACKETS, Switch};
 use crate::time::Time;
 use anyhow::Context as _;
@@ -33,9 +33,6 @@ pub use peer::Foreign;
 pub use statistics::Statistics;
 pub use stats::StatsFlags;
 pub use tls::TlsFlags;
-
-/// Largest port number: v1model's ports have 9 bits.
-const PORT_MAX: u16 = 511;
 
 /// Where the server listens if nothing else is said.
 const ADDRESS: &str = "127.0.0.1:9559";

@@ -58,9 +58,17 @@ pub enum PemError {
     },
 }
 
-/// One or more certificates in PEM.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One or more certificates in PEM. A file that holds a key as well is taken, so the text is never printed.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Certificates(Vec<u8>);
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = CERTIFICATE.as_bytes();
+        let count = self.0.windows(mark.len()).filter(|part| *part == mark).count();
+        write!(f, "Certificates({count} in {} bytes)", self.0.len())
+    }
+}
 
 impl Certificates {
     /// Reads a chain or a set of authorities.
@@ -185,6 +193,19 @@ mod tests {
         assert!(!format!("{key:?}").contains("c2VjcmV0"));
         let error = Certificates::read(&path).unwrap_err();
         assert!(!format!("{error:?} {error}").contains("c2VjcmV0"));
+    }
+
+    #[test]
+    fn certificates_in_a_file_with_their_key_show_their_number_only() {
+        let one = format!("{CERTIFICATE}\nAAAA\n-----END CERTIFICATE-----\n");
+        let (_folder, path) = file(0o600, &format!("{one}{SECRET}{one}"));
+        let both = Certificates::read(&path).unwrap();
+        let bytes = both.pem().len();
+        let identity = Identity { chain: both, key: PrivateKey::read(&path).unwrap() };
+        let shown = format!("{identity:?}");
+        assert!(shown.contains(&format!("Certificates(2 in {bytes} bytes)")), "{shown}");
+        // Neither as text nor as the list of numbers that a byte string is by default.
+        assert!(!shown.contains("c2VjcmV0") && !shown.contains("99, 50, 86"), "{shown}");
     }
 
     #[test]

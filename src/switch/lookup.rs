@@ -115,6 +115,13 @@ impl Place {
     pub fn keep(self, i: usize) -> u64 {
         low_bits(self.width.saturating_sub(64 * i as u32))
     }
+
+    /// The field out of a packed key, least significant word first; nothing where the key has no such words.
+    #[must_use]
+    pub fn get(self, key: &[u64]) -> Words {
+        let part = key.get(self.word..self.word + self.words()).unwrap_or(&[]);
+        part.iter().enumerate().map(|(i, word)| (word >> self.shift) & self.keep(i)).collect()
+    }
 }
 
 /// Packing of a table's key (the same as [`crate::switch::program::Key`]): no field straddles two words, unless it is
@@ -299,9 +306,7 @@ impl KeyLayout {
     /// Reads a field back out of a packed key, least significant word first.
     #[must_use]
     pub fn get(&self, key: &[u64], field: usize) -> Words {
-        let Some((_, place)) = self.field(field) else { return Words::new() };
-        let part = key.get(place.word..place.word + place.words()).unwrap_or(&[]);
-        part.iter().enumerate().map(|(i, word)| (word >> place.shift) & place.keep(i)).collect()
+        self.field(field).map_or_else(Words::new, |(_, place)| place.get(key))
     }
 
     /// True when the key satisfies every range of the entry.

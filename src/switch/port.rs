@@ -23,10 +23,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
+pub use crate::switch::traffic::PORT_MAX;
 pub use set::{OpenError, Ports};
 
-/// Largest number of a port: v1model's have 9 bits.
-pub const PORT_MAX: u16 = 511;
 /// Longest name of an interface (`IFNAMSIZ` less the final zero).
 const NAME_BYTES_MAX: usize = 15;
 

@@ -9,7 +9,7 @@
 //! ```
 //! The thread sleeps until one of these, whichever comes first; it never polls. It holds the server's lock for one burst of one port at a
 //! time. It waits, sends, counts and follows links outside; inside are only the system calls that fetch a frame longer than a slot of the
-//! ring and that write a full buffer of recorded packets. There is one such thread: the switch's state is behind one lock, so a second one
+//! ring, that write a full buffer of recorded packets, and that read and write packet files. There is one such thread: the switch's state is behind one lock, so a second one
 //! would wait for the first (`docs/switch-ports.md` has the measurement).
 
 use crate::p4runtime::server::service::{Clock, Handle, Shared, Wake};

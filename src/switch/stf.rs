@@ -17,7 +17,7 @@ mod values;
 
 pub use parse::{Cell, Command, Line, Reading, parse};
 pub use report::{Failure, Report};
-pub use run::{Program, run};
+pub use run::{Program, drain, run};
 
 use thiserror::Error;
 

@@ -24,8 +24,11 @@ use crate::time::{Span, Time};
 use crate::units::BitRate;
 use std::collections::VecDeque;
 
-/// Ports that may have queues: v1model's port numbers have 9 bits.
-pub const MAX_PORTS: usize = 512;
+/// Largest number of a port: v1model's have 9 bits.
+pub const PORT_MAX: u16 = 511;
+
+/// Ports that may have queues.
+pub const MAX_PORTS: usize = PORT_MAX as usize + 1;
 
 /// Priority queues per port: BMv2's limit, and as many as 5 bits of a priority can name.
 pub const MAX_QUEUES: u8 = 32;

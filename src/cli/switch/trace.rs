@@ -106,7 +106,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     for (after, packet) in packets(args)? {
         now += after;
         switch.receive(now, PortNo(packet.port), &packet.bytes);
-        finish(&mut switch, &mut now);
+        switch.advance(now, &mut |_| {});
+        now = stf::drain(&mut switch, now, &mut |_| {});
         seen.push(switch.take_trace());
     }
     if seen.is_empty() {
@@ -130,16 +131,6 @@ fn lines(events: &[Event], lost: u64, out: &mut dyn Write) -> std::io::Result<()
         writeln!(out, "{lost} more events were lost; trace fewer packets at a time")?;
     }
     Ok(())
-}
-
-/// Runs the switch until nothing waits in it.
-fn finish(switch: &mut Switch, now: &mut Time) {
-    switch.advance(*now, &mut |_| {});
-    while switch.packets_held() > 0 {
-        let Some(next) = switch.poll_at() else { break };
-        *now = (*now).max(next);
-        switch.advance(*now, &mut |_| {});
-    }
 }
 
 /// A traced switch with the entries in it, and the packets of an STF file already through it.

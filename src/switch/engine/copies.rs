@@ -151,7 +151,6 @@ impl Switch {
         let phv = &self.slots[slot as usize].packet.phv;
         let values: Vec<Vec<u8>> =
             lists[at].fields.iter().map(|field| phv.bytes(*field).to_vec()).collect();
-        let name = lists[at].name.clone();
         let local_ns = self.config.clock.local_ns(now);
         let room = self.outbox.len() < super::MAX_OUTBOX;
         let taken = room && loaded.control.sample(now, local_ns, at, &values, &mut self.outbox);
@@ -160,6 +159,7 @@ impl Switch {
         }
         if let Some(trace) = &mut self.trace {
             let fields = values.iter().map(|value| format!("0x{}", super::hex(value))).collect();
+            let name = loaded.program.learn_lists[at].name.clone();
             trace.note(slot, Kind::Digest { name, fields });
         }
     }

@@ -7,6 +7,7 @@
 mod segment;
 
 use super::ring::{HEADROOM, Received};
+use crate::switch::hash::{fold, sum};
 pub use segment::Cutter;
 
 /// Bytes of the two MAC addresses, behind which a VLAN tag stands.
@@ -73,22 +74,9 @@ fn complete(frame: &mut [u8], start: usize, offset: usize) -> Result<(), Unfit> 
     Ok(())
 }
 
-/// Sum of 16-bit words, a last odd byte padded with 0; not folded.
-fn sum(bytes: &[u8]) -> u64 {
-    let (words, tail) = bytes.as_chunks::<4>();
-    let mut total: u64 = words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum();
-    let mut last = [0; 4];
-    last[..tail.len()].copy_from_slice(tail);
-    total += u64::from(u32::from_be_bytes(last));
-    total
-}
-
-/// The Internet checksum (RFC 1071) of a sum, with the all-ones form of zero, which UDP needs and nobody minds.
-fn checksum(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum >> 16) + (sum & 0xffff);
-    }
-    match !(sum as u16) {
+/// The Internet checksum of a sum, with the all-ones form of zero, which UDP needs and nobody minds.
+fn checksum(sum: u64) -> u16 {
+    match fold(sum) {
         0 => 0xffff,
         value => value,
     }

@@ -1,6 +1,7 @@
 //! The text of a case → commands. In: text. Out: commands with line numbers, or the first error. Must not know programs.
 
 use crate::switch::stf::StfError;
+use crate::switch::traffic::PORT_MAX;
 
 /// `name:value`.
 pub type Named = (String, String);
@@ -225,9 +226,6 @@ fn form(line: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
-
-/// Largest port of `packet` and `expect`: v1model's ports have 9 bits.
-const PORT_MAX: u16 = 511;
 
 fn port(text: &str) -> Result<u16, String> {
     let port = number(text)?;

@@ -20,7 +20,7 @@ use crate::switch::stf::{
     report::{Came, Failure, Kind, Report, compare},
     values::{field_match, fitting, key_named, named, value_of},
 };
-use crate::switch::{Config, Switch, load};
+use crate::switch::{Config, Sent, Switch, load};
 use crate::time::{Span, Time};
 use std::collections::BTreeMap;
 
@@ -170,6 +170,16 @@ pub fn run(json: &[u8], case: &[Line]) -> Result<Report, StfError> {
     Program::new(json, None)?.run(case)
 }
 
+/// Runs a switch from `now` until no packet is left inside; returns when that was.
+pub fn drain(switch: &mut Switch, mut now: Time, out: &mut dyn FnMut(Sent<'_>)) -> Time {
+    while switch.packets_held() > 0 {
+        let Some(next) = switch.poll_at() else { break };
+        now = now.max(next);
+        switch.advance(now, out);
+    }
+    now
+}
+
 struct Runner<'a> {
     switch: Switch,
     program: &'a Program,
@@ -195,8 +205,16 @@ struct Runner<'a> {
 impl Runner<'_> {
     fn advance(&mut self, by: Span) {
         self.now += by;
+        self.run(|switch, now, out| {
+            switch.advance(now, out);
+            now
+        });
+    }
+
+    /// Runs the switch and notes what leaves; `what` says until when.
+    fn run(&mut self, what: impl FnOnce(&mut Switch, Time, &mut dyn FnMut(Sent<'_>)) -> Time) {
         let (received, left, line) = (&mut self.received, &mut self.left, self.sent_line);
-        self.switch.advance(self.now, &mut |sent| {
+        self.now = what(&mut self.switch, self.now, &mut |sent| {
             if let Some(packets) = received.get_mut(&sent.port.0) {
                 packets.push((line, sent.bytes.to_vec()));
             }
@@ -206,10 +224,7 @@ impl Runner<'_> {
 
     /// Advances until no packet is left inside.
     fn drain(&mut self) {
-        while self.switch.packets_held() > 0 {
-            let Some(next) = self.switch.poll_at() else { break };
-            self.advance(if next > self.now { next - self.now } else { Span::ZERO });
-        }
+        self.run(drain);
     }
 
     fn command(&mut self, line: &Line) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! Slots, keys and entries as text. In: a program and its numbers. Out: names and hexadecimal values. Must not know steps.
 
 use super::event::{Entry, Kind, Match, Named};
-use crate::switch::lookup::PackedKey;
+use crate::switch::lookup::{PackedKey, Place, Words};
 use crate::switch::phv::{FieldRef, Header, Layout};
 use crate::switch::program::{KeyField, MatchKind, Program};
 use crate::switch::table::{self, Run};
@@ -79,13 +79,9 @@ pub(super) fn field_name(layout: &Layout, at: FieldRef) -> String {
 }
 
 /// A field's limbs out of packed words.
-fn unpack(words: &[u64], field: &KeyField) -> Vec<u64> {
-    let (first, width) = (field.limb as usize, field.width());
-    if width > 64 {
-        return words.get(first..first + width.div_ceil(64) as usize).unwrap_or_default().to_vec();
-    }
-    let word = words.get(first).copied().unwrap_or(0);
-    vec![(word >> field.shift) & crate::switch::phv::mask(width)]
+fn unpack(words: &[u64], field: &KeyField) -> Words {
+    let (word, shift, width) = (field.limb as usize, field.shift, field.width());
+    Place { word, shift, width }.get(words)
 }
 
 /// The key that a packet asks with.

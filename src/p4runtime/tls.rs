@@ -2,6 +2,8 @@
 //! In: paths. Out: their bytes in PEM, or an error that names the file and what to do. Must not know connections, and must
 //! never show what is in a key: not in errors, not in `Debug`.
 
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::{self, PemObject as _};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -79,12 +81,14 @@ impl Certificates {
         content(path, "certificate", CERTIFICATE).map(Self)
     }
 
-    /// The PEM text.
-    #[must_use]
-    pub fn pem(&self) -> &[u8] {
-        &self.0
+    /// The certificates.
+    pub(super) fn decoded(&self) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
+        CertificateDer::pem_slice_iter(&self.0).collect()
     }
 }
+
+/// The protocol that both ends offer: gRPC is HTTP/2.
+pub(super) const H2: &[u8] = b"h2";
 
 /// A private key in PEM, whose bytes are never printed.
 #[derive(Clone)]
@@ -200,7 +204,7 @@ mod tests {
         let one = format!("{CERTIFICATE}\nAAAA\n-----END CERTIFICATE-----\n");
         let (_folder, path) = file(0o600, &format!("{one}{SECRET}{one}"));
         let both = Certificates::read(&path).unwrap();
-        let bytes = both.pem().len();
+        let bytes = both.0.len();
         let identity = Identity { chain: both, key: PrivateKey::read(&path).unwrap() };
         let shown = format!("{identity:?}");
         assert!(shown.contains(&format!("Certificates(2 in {bytes} bytes)")), "{shown}");

@@ -1,7 +1,7 @@
 //! TLS of the client. In: whom to believe and who to be. Out: connections, and what TLS had against those that failed. Must not
 //! know calls.
 
-use crate::p4runtime::tls::{Certificates, Identity};
+use crate::p4runtime::tls::{Certificates, H2, Identity};
 use hyper_util::rt::TokioIo;
 use std::error::Error;
 use std::io;
@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfig, RootCertStore};
 use tonic::codegen::http::Uri;
 
@@ -49,18 +49,13 @@ pub enum CredentialsError {
     Identity(#[source] rustls::Error),
 }
 
-fn certificates(
-    what: &'static str,
-    pem: &Certificates,
-) -> Result<Vec<CertificateDer<'static>>, CredentialsError> {
-    let list: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.pem()).collect();
-    list.map_err(|source| CredentialsError::Decode { what, source })
-}
-
 impl Credentials {
     fn config(&self) -> Result<ClientConfig, CredentialsError> {
         let mut roots = RootCertStore::empty();
-        for authority in certificates("authority's certificate", &self.authorities)? {
+        for authority in self.authorities.decoded().map_err(|source| CredentialsError::Decode {
+            what: "authority's certificate",
+            source,
+        })? {
             roots.add(authority).map_err(CredentialsError::Authority)?;
         }
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -70,13 +65,16 @@ impl Credentials {
         let mut config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some(own) => {
-                let chain = certificates("client's certificate", &own.chain)?;
+                let chain = own.chain.decoded().map_err(|source| CredentialsError::Decode {
+                    what: "client's certificate",
+                    source,
+                })?;
                 let key = PrivateKeyDer::from_pem_slice(own.key.pem())
                     .map_err(|source| CredentialsError::Decode { what: "client's key", source })?;
                 builder.with_client_auth_cert(chain, key).map_err(CredentialsError::Identity)?
             }
         };
-        config.alpn_protocols.push(b"h2".to_vec());
+        config.alpn_protocols.push(H2.to_vec());
         Ok(config)
     }
 }

@@ -3,7 +3,7 @@
 //! has not. Must not know requests.
 
 use super::listen::Counted;
-use crate::p4runtime::tls::{Certificates, Identity};
+use crate::p4runtime::tls::{Certificates, H2, Identity};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
@@ -24,8 +24,6 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(1);
 /// What it may still send meanwhile: more than the first flight of any client.
 const FAREWELL_BYTES_MAX: u64 = 64 << 10;
-/// The protocol that gRPC speaks inside.
-const H2: &[u8] = b"h2";
 
 /// Why certificates cannot be used.
 #[derive(Debug, Error)]
@@ -63,14 +61,6 @@ impl fmt::Debug for Tls {
     }
 }
 
-fn certificates(
-    what: &'static str,
-    pem: &Certificates,
-) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let list: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.pem()).collect();
-    list.map_err(|source| TlsError::Decode { what, source })
-}
-
 impl Tls {
     /// A server that shows `identity`. With `clients`, only peers whose certificate one of these authorities signed may
     /// connect.
@@ -86,7 +76,10 @@ impl Tls {
             None => builder.with_no_client_auth(),
             Some(authorities) => {
                 let mut roots = RootCertStore::empty();
-                for authority in certificates("authority for clients", authorities)? {
+                for authority in authorities
+                    .decoded()
+                    .map_err(|source| TlsError::Decode { what: "authority for clients", source })?
+                {
                     roots.add(authority).map_err(TlsError::Root)?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider)
@@ -95,7 +88,10 @@ impl Tls {
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let chain = certificates("server's certificate", &identity.chain)?;
+        let chain = identity
+            .chain
+            .decoded()
+            .map_err(|source| TlsError::Decode { what: "server's certificate", source })?;
         let key = PrivateKeyDer::from_pem_slice(identity.key.pem())
             .map_err(|source| TlsError::Decode { what: "server's key", source })?;
         let mut config = builder.with_single_cert(chain, key).map_err(TlsError::Identity)?;

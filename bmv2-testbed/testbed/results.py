@@ -61,12 +61,17 @@ TOLD = {
     "planned", "flip-forced", "straggler-flagged", "straggler-raised", "straggler-rerouted", "reaction-kept", "reaction-undone", "regrouped",
     "job-stopped", "refused", "rejected", "switch-lost", "switch-back", "table-full",
 }  # fmt: skip
-# Those that say that a straggler was found or helped.
-FOUND, HELPED = {"straggler-flagged"}, {"straggler-raised", "straggler-rerouted"}
+# Those that say that a straggler was helped.
+HELPED = {"straggler-raised", "straggler-rerouted"}
 
 
 def told(document, kinds):
     return [event for event in document["controller"] if event["event"]["event"] in kinds]
+
+
+def found(document):
+    """Verdicts that name a cause; "unknown" is none."""
+    return [event for event in told(document, {"straggler-flagged"}) if event["event"]["kind"] != "unknown"]
 
 
 def compare(documents):
@@ -81,7 +86,7 @@ def compare(documents):
             "comm_ms_mean": mean,
             "ratio": mean / first if mean and first else None,
             "jobs": {name: told["comm_ms"] for name, told in document["jobs"].items()},
-            "found": len(told(document, FOUND)),
+            "found": len(found(document)),
             "helped": len(told(document, HELPED)),
             "forced_flips": len(told(document, {"flip-forced"})),
         })  # fmt: skip

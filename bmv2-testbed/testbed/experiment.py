@@ -69,6 +69,7 @@ class Experiment:
         args = self.args
         command = [args.ringpath, "controller", args.scenario, *self.seed, "--listen", self.api]
         command += ["--policy", args.policy, "--feedback", args.feedback, "--rho", str(args.rho)]
+        command += [word for dscp, queue in args.dscp for word in ("--dscp", f"{dscp}={queue}")]
         command += ["--store", self.path("store.redb"), "--record", self.path("inputs.jsonl"), *self.switches.flags()]
         self.processes.start("controller", command)
         self.processes.listening("controller", self.api)
@@ -161,7 +162,7 @@ class Experiment:
     def run(self):
         self.network.build(self.switches.offloads)
         for _, host in self.network.to_hosts().values():
-            host.shape(self.fabric["queues"])
+            host.shape(self.fabric["queues"], self.args.dscp)
         self.switches.start()
         self.start_controller()
         first = [job for job in self.fabric["jobs"] if not job["start_ns"]]

@@ -50,6 +50,10 @@ pub struct Args {
     /// Address of the controller's own service; loopback only, port 0 lets the system choose.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9580")]
     pub listen: SocketAddr,
+    /// Offer the service on a Unix-domain socket here, too, for processes of the same user (or root) in other network namespaces; they say
+    /// `--controller unix:PATH`.
+    #[arg(long, value_name = "PATH")]
+    pub local: Option<PathBuf>,
     /// Address of a page with figures for Prometheus, at /metrics; loopback only. None unless given.
     #[arg(long, value_name = "IP:PORT")]
     pub metrics: Option<SocketAddr>,
@@ -133,7 +137,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let (driver, handle) = Driver::new(parts)?;
         // The store remembers the policy of the last plan; what is asked for now counts.
         handle.input(Input::SetPolicy { policy: args.policy.clone() }).await?;
-        let serving = api::serve(args.listen, handle.clone()).await?;
+        let service = api::Api::new(handle.clone());
+        let serving = api::serve(args.listen, &service).await?;
+        let _local = match &args.local {
+            Some(path) => Some(api::serve_local(path, &service).await?),
+            None => None,
+        };
         let page = match args.metrics {
             Some(addr) => Some(metrics::serve(addr, handle.clone(), handle.call_times()).await?),
             None => None,

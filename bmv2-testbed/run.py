@@ -104,8 +104,8 @@ def fabric_of(args):
 def one(args, policy, rho, folder):
     """One run with a fresh fabric, since runs note things in it."""
     os.makedirs(folder, exist_ok=True)
-    for left in ("store.redb", "inputs.jsonl"):
-        if os.path.exists(os.path.join(folder, left)):
+    for left in os.listdir(folder):
+        if left in ("store.redb", "inputs.jsonl") or left.startswith("pace-"):
             os.remove(os.path.join(folder, left))
     own = argparse.Namespace(**{**vars(args), "policy": policy, "rho": rho, "results": folder})
     experiment = Experiment(own, fabric_of(args))

@@ -20,8 +20,9 @@ from testbed.experiment import Experiment
 from testbed.processes import PATIENCE_S, Failure
 
 UDP_PORT = 15300
-# TCP: LO runs alone, then HI joins it, then LO is alone again; seconds.
-ALONE, JOINED = 3, 6
+UDP_S = 6
+# TCP: LO runs alone, then HI joins it, then LO is alone again, long enough for its retransmission timer, which has backed off; seconds.
+ALONE, JOINED, AFTER = 3, 6, 8
 # Seconds left out around a change, since iperf3 counts whole seconds.
 EDGE = 1
 DSCP = {"high": 40, "low": 8}
@@ -69,24 +70,25 @@ class Priority(Experiment):
         return out.strip().rsplit("=", 1)[-1].split("/")[1] if "=" in out else "–"
 
     def udp(self, pairs, offered):
-        """Two UDP flows for 6 s; (payload Mbit/s, share lost) of high and low, and the high class's mean round trip."""
+        """Two UDP flows; (payload Mbit/s, share lost) of high and low, and the high class's mean round trip."""
         clients = [
-            self.iperf(*pair, UDP_PORT + at, "-u", "-l", 1400, "-b", f"{rate}M", "-t", 6, "-S", DSCP[name] << 2)
+            self.iperf(*pair, UDP_PORT + at, "-u", "-l", 1400, "-b", f"{rate}M", "-t", UDP_S, "-S", DSCP[name] << 2)
             for at, (pair, rate, name) in enumerate(zip(pairs, offered, DSCP))
         ]
         time.sleep(1)
         rtt = self.ping(*pairs[0], DSCP["high"] << 2, 3)
         ends = [self.told(client)["end"] for client in clients]
-        return [(end["sum_received"]["bits_per_second"] / 1e6, end["sum"]["lost_percent"]) for end in ends], rtt
+        # Not by the receiver's own clock: it starts with the first packet, which a starved flow gets late.
+        return [(end["sum_received"]["bytes"] * 8e-6 / UDP_S, end["sum"]["lost_percent"]) for end in ends], rtt
 
     def tcp(self, low, high):
-        """LO for the whole time, HI in the middle; mean Mbit/s of LO before, LO meanwhile, HI, LO after."""
-        total = 2 * ALONE + JOINED
+        """LO for the whole time, HI in the middle; mean Mbit/s of LO before, LO meanwhile, HI, LO in the last 3 s."""
+        total = ALONE + JOINED + AFTER
         clients = [self.iperf(*low, "-t", total)]
         time.sleep(ALONE)
         clients.append(self.iperf(*high, "-t", JOINED))
         rates = [[part["sum"]["bits_per_second"] / 1e6 for part in self.told(client)["intervals"]] for client in clients]
-        parts = (rates[0][:ALONE], rates[0][ALONE + EDGE:ALONE + JOINED], rates[1][EDGE:JOINED], rates[0][ALONE + JOINED + EDGE:])  # fmt: skip
+        parts = (rates[0][:ALONE], rates[0][ALONE + EDGE:ALONE + JOINED], rates[1][EDGE:JOINED], rates[0][total - 3:])  # fmt: skip
         return [statistics.fmean(part) for part in parts]
 
     def measure(self):

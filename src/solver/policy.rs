@@ -5,6 +5,7 @@
 
 use super::Policy;
 
+pub mod ablation;
 pub mod crux;
 pub mod ecmp;
 pub mod greedy;
@@ -29,6 +30,9 @@ pub fn all() -> Vec<&'static dyn Policy> {
         &gsched::G2,
         &crux::Crux,
         &paper::Paper,
+        &ablation::NO_PATHS,
+        &ablation::JOB_QUEUES,
+        &ablation::ONE_QUEUE,
         &joint::Joint,
     ]
 }

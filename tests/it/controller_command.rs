@@ -222,6 +222,25 @@ fn the_policy_that_is_asked_for_counts_even_if_the_store_remembers_another() {
     settle(&controller, |queues| queues.iter().any(|queue| *queue > 0));
 }
 
+#[test]
+fn a_new_plan_is_made_on_demand_with_the_policy_named() {
+    let fabric = Fabric::start();
+    let controller = Controller::planning(&fabric, "least-loaded");
+    let submitted = controller.job(&["submit", &fabric.scenario(), "--wait", "installed"]);
+    assert_eq!(submitted.status.code(), Some(0), "{}", stderr(&submitted));
+    let replan = |args: &[&str]| {
+        let done = controller.job(&[&["replan"], args].concat());
+        (String::from_utf8(done.stdout.clone()).unwrap(), stderr(&done))
+    };
+    assert_eq!(replan(&[]).0, "generation 2\n");
+    settle(&controller, |queues| queues == [0, 0, 0, 0]);
+    assert_eq!(replan(&["--policy", "sebf"]).0, "generation 3\n");
+    settle(&controller, |queues| queues.iter().any(|queue| *queue > 0));
+    let refused = replan(&["--policy", "sebg"]).1;
+    assert!(refused.contains("no policy 'sebg'") && refused.contains("mean 'sebf'?"), "{refused}");
+    assert_eq!(replan(&[]).0, "generation 4\n", "a refusal plans nothing");
+}
+
 fn refused(args: &[&str]) -> String {
     let output = output(ringpath().args(args));
     assert_ne!(output.status.code(), Some(0), "{args:?}");

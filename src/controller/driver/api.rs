@@ -14,11 +14,13 @@ use crate::p4runtime::proto::ringpath::v1::controller_server::{
 };
 use crate::p4runtime::proto::ringpath::v1::{
     self as proto, CancelJobRequest, CancelJobResponse, GetStatusRequest, GetStatusResponse,
-    ListJobsRequest, ListJobsResponse, ReportProgressRequest, ReportProgressResponse,
-    SubmitJobsRequest, SubmitJobsResponse, SwitchStatus, WatchEventsRequest, WatchEventsResponse,
-    submit_jobs_request::Wait, submit_jobs_response::Result as Outcome,
+    ListJobsRequest, ListJobsResponse, ReplanRequest, ReplanResponse, ReportProgressRequest,
+    ReportProgressResponse, SubmitJobsRequest, SubmitJobsResponse, SwitchStatus,
+    WatchEventsRequest, WatchEventsResponse, submit_jobs_request::Wait,
+    submit_jobs_response::Result as Outcome,
 };
 use crate::time::{Span, Time};
+use crate::topology::suggest::hint;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -137,6 +139,20 @@ pub(super) fn status(core: &Core) -> GetStatusResponse {
         flows_outside: core.outside() as u64,
         switches: topology.switches().map(switch).collect(),
     }
+}
+
+/// The input that makes a new plan, with a policy or, if it is empty, the one in force.
+fn plan_with(core: &Core, policy: String) -> Result<Input, Status> {
+    if policy.is_empty() || policy == core.policy() {
+        return Ok(Input::Replan);
+    }
+    let known: Vec<&str> = core.policies().collect();
+    if known.contains(&policy.as_str()) {
+        return Ok(Input::SetPolicy { policy });
+    }
+    let hint = hint(&policy, known.iter().copied());
+    let text = format!("there is no policy '{policy}'; choose one of: {}{hint}", known.join(", "));
+    Err(Status::invalid_argument(text))
 }
 
 impl From<Gone> for Status {
@@ -292,6 +308,18 @@ impl Service for Api {
             }
         });
         Ok(Response::new(Box::pin(told)))
+    }
+
+    async fn replan(
+        &self,
+        request: Request<ReplanRequest>,
+    ) -> Result<Response<ReplanResponse>, Status> {
+        let ReplanRequest { policy } = request.into_inner();
+        let input = self.handle.look(move |core| plan_with(core, policy)).await??;
+        self.handle.input(input).await?;
+        // Questions and inputs are taken in order: the answer is of the new plan.
+        let generation = self.handle.look(|core| core.generation()).await?;
+        Ok(Response::new(ReplanResponse { generation }))
     }
 
     async fn get_status(

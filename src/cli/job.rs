@@ -50,10 +50,10 @@ async fn within<T>(
   ringpath job replan --policy crux                plan all jobs anew
   ringpath job watch                               everything the controller tells, a line of JSON each")]
 pub struct Args {
-    /// Address of the controller's service.
+    /// Address of the controller's service, or unix:PATH of its local socket.
     #[arg(
         long,
-        value_name = "HOST:PORT",
+        value_name = "HOST:PORT|unix:PATH",
         env = "RINGPATH_CONTROLLER",
         default_value = "127.0.0.1:9580",
         global = true
@@ -145,9 +145,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// # Errors
 /// No address; nobody there.
 pub async fn connect(address: &str) -> anyhow::Result<ControllerClient<Channel>> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| {
+    let uri =
+        if address.starts_with("unix:") { address.to_owned() } else { format!("http://{address}") };
+    let endpoint = Endpoint::from_shared(uri).map_err(|_| {
         exit::usage(format!(
-            "--controller '{address}' is no address; write for example 127.0.0.1:9580"
+            "--controller '{address}' is no address; write for example 127.0.0.1:9580, or unix:PATH"
         ))
     })?;
     let channel = endpoint.connect_timeout(CONNECT).connect().await;

@@ -20,6 +20,7 @@ mod events;
 mod fake_device;
 mod inspect;
 mod interop;
+mod links;
 mod model;
 mod p4_artifacts;
 mod p4runtime_grpc;

@@ -7,6 +7,7 @@ use super::Policy;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+pub mod ablation;
 pub mod crux;
 pub mod ecmp;
 pub mod greedy;
@@ -59,6 +60,9 @@ pub fn all() -> Vec<&'static dyn Policy> {
         &gsched::G2,
         &crux::Crux,
         &paper::Paper,
+        &ablation::NO_PATHS,
+        &ablation::JOB_QUEUES,
+        &ablation::ONE_QUEUE,
         &joint::Joint,
     ];
     all.extend(ADDED.get().into_iter().flatten());

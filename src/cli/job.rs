@@ -265,8 +265,12 @@ fn document(job: &JobState) -> Value {
             "in_force": flow.in_force,
         })
     };
+    let first_port = match spec.transport.and_then(|transport| transport.kind) {
+        Some(transport::Kind::Tcp(tcp)) => Some(tcp.first_port),
+        _ => None,
+    };
     json!({
-        "name": spec.name, "id": job.id, "model": spec.model, "hosts": spec.hosts, "ready": job.ready,
+        "name": spec.name, "id": job.id, "membership": job.membership, "first_port": first_port, "model": spec.model, "hosts": spec.hosts, "ready": job.ready,
         "iterations_done": job.iterations_done, "iterations": spec.iterations,
         "gradient_bytes": spec.gradient_bytes, "compute_ms": Span(spec.compute_ns).as_secs_f64() * 1e3,
         "flows": job.flows.iter().map(flow).collect::<Vec<Value>>(),

@@ -145,6 +145,8 @@ fn when_a_worker_is_killed_the_others_form_a_ring_of_their_own_and_finish_every_
     assert!(cause.starts_with("host h3 failed: it is silent, and h"), "{cause}");
     let jobs = controller.jobs();
     assert_eq!(jobs[0]["hosts"], serde_json::json!(["h1", "h2", "h4"]));
+    assert_eq!(jobs[0]["membership"], 1);
+    assert_eq!(jobs[0]["first_port"], port + 4, "above those of the first ring");
     assert_eq!(jobs[0]["iterations_done"], ITERATIONS, "every rank's progress was heard");
 }
 

@@ -82,7 +82,7 @@ impl Core {
         self.dirty.extend([Key::Job(id), Key::Target]);
         self.replan = true;
         self.ask_for_ring(id, cause);
-        self.await_ring(id);
+        self.expect_ring(id);
     }
 
     /// After a restart: commands that may not have reached the agents are given again.

@@ -186,7 +186,7 @@ impl Core {
         }
         if !self.ranks.forming.contains_key(&id) {
             // As after a restart of the controller.
-            self.await_ring(id);
+            self.expect_ring(id);
         }
         let states: Option<Vec<RankState>> = self.states(id).into_iter().collect();
         let Some(states) = states.filter(|all| all.iter().all(|state| state.joined)) else {
@@ -307,7 +307,7 @@ impl Core {
     }
 
     /// A job is to form another ring. Ranks that say something of themselves are waited for.
-    pub(super) fn await_ring(&mut self, job: JobId) {
+    pub(super) fn expect_ring(&mut self, job: JobId) {
         if self.ranks.of(job).next().is_some() {
             self.ranks.forming.insert(job, self.now);
             self.time_ranks(job, GRACE);

@@ -123,11 +123,7 @@ impl Stream {
         let asked = request.clone();
         let found = self.handle.look(move |core| resolve(core, &asked)).await;
         let (job, host, state) = found.map_err(|gone| Some(gone.into()))?.map_err(Some)?;
-        if request.leaving {
-            self.ranks.remove(&(job, host));
-            self.silent(job, host, RankSaid::Left).await;
-            return Ok(());
-        }
+        let leaving = request.leaving;
         let new = !self.ranks.contains_key(&(job, host));
         if new && self.ranks.len() >= RANKS_MAX {
             let text = format!("{RANKS_MAX} ranks speak over this stream; open another");
@@ -142,6 +138,12 @@ impl Stream {
             .input(Input::Rank { job, host, said })
             .await
             .map_err(|gone| Some(gone.into()))?;
+        if leaving {
+            // Its last iteration has been heard with it.
+            self.ranks.remove(&(job, host));
+            self.silent(job, host, RankSaid::Left).await;
+            return Ok(());
+        }
         if new { self.tell(job, host).await } else { Ok(()) }
     }
 

@@ -28,14 +28,14 @@ enum Side {
 }
 
 impl Ring {
-    /// Runs iterations, calling `done` after each.
+    /// Runs iterations by number, calling `done` after each.
     ///
     /// # Errors
     /// [`WorkerError::Gone`] names the neighbour that broke off; [`WorkerError::Wrong`] an element that was not reduced rightly.
     #[allow(clippy::disallowed_methods, reason = "a worker is a process; it measures real time")]
     pub fn run(
         &mut self,
-        iterations: u32,
+        iterations: Range<u32>,
         done: &mut dyn FnMut(Iteration),
     ) -> Result<(), WorkerError> {
         let spec = self.spec.clone();
@@ -44,10 +44,13 @@ impl Ring {
         let part = || Part { values: vec![0.0; share], out: Vec::new(), incoming: Vec::new() };
         let mut parts: Vec<Part> = self.channels.iter().map(|_| part()).collect();
         let mut pace = Pace::new(spec.pace.clone());
-        for number in 0..iterations {
+        for number in iterations {
             let begin = Instant::now();
             let compute = spec.compute.as_secs_f64() / pace.share();
-            std::thread::sleep(Duration::from_nanos(Span::from_secs_f64(compute).0));
+            if !self.breaker.sleep(Duration::from_nanos(Span::from_secs_f64(compute).0)) {
+                // Whoever tripped it knows why.
+                return Ok(());
+            }
             for part in &mut parts {
                 // What this rank adds: its number, one more, in every element, and a little of the iteration, so that stale bytes show.
                 part.values.fill(value(spec.rank, number));
@@ -178,7 +181,7 @@ fn verify(parts: &[Part], spec: &Spec, iteration: u32) -> Result<(), WorkerError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::connect;
+    use crate::worker::{Breaker, connect};
     use std::net::{IpAddr, Ipv4Addr, TcpListener};
     use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -201,6 +204,7 @@ mod tests {
             job: "test".into(),
             rank,
             peers: vec![HERE; ranks],
+            generation: 0,
             first_port,
             channels,
             bytes: 100_003,
@@ -218,9 +222,11 @@ mod tests {
                 .map(|rank| {
                     std::thread::spawn(move || {
                         let mut seen = Vec::new();
-                        let mut ring = connect(spec(rank, ranks, first, channels)).unwrap();
+                        let mut ring =
+                            connect(spec(rank, ranks, first, channels), &Breaker::default())
+                                .unwrap();
                         // `run` checks the sums itself.
-                        ring.run(3, &mut |iteration| seen.push(iteration)).unwrap();
+                        ring.run(0..3, &mut |iteration| seen.push(iteration)).unwrap();
                         seen
                     })
                 })
@@ -251,10 +257,12 @@ mod tests {
     #[test]
     fn a_rank_that_goes_away_is_named() {
         let first = ports(2);
-        let other = std::thread::spawn(move || drop(connect(spec(1, 2, first, 1)).unwrap()));
-        let mut ring = connect(spec(0, 2, first, 1)).unwrap();
+        let other = std::thread::spawn(move || {
+            drop(connect(spec(1, 2, first, 1), &Breaker::default()).unwrap())
+        });
+        let mut ring = connect(spec(0, 2, first, 1), &Breaker::default()).unwrap();
         other.join().unwrap();
-        let error = ring.run(2, &mut |_| {}).unwrap_err();
+        let error = ring.run(0..2, &mut |_| {}).unwrap_err();
         assert!(
             error.to_string().starts_with("rank 1 at 127.0.0.1 went away in iteration 0"),
             "{error}"
@@ -266,7 +274,7 @@ mod tests {
         let first = ports(2);
         let mut alone = spec(0, 2, first, 1);
         alone.patience = Duration::from_millis(100);
-        let error = connect(alone).unwrap_err().to_string();
+        let error = connect(alone, &Breaker::default()).unwrap_err().to_string();
         assert!(
             error.contains("rank 1 at 127.0.0.1") && error.contains("was not there"),
             "{error}"
@@ -286,9 +294,70 @@ mod tests {
         });
         let mut wary = spec(0, 2, first, 1);
         wary.patience = Duration::from_millis(500);
-        let error = connect(wary).unwrap_err().to_string();
+        let error = connect(wary, &Breaker::default()).unwrap_err().to_string();
         stranger.join().unwrap();
         assert!(error.contains("something that is no worker"), "{error}");
+    }
+
+    #[test]
+    fn a_rank_of_an_older_membership_is_turned_away_and_the_right_one_is_taken() {
+        let first = ports(2);
+        let of = move |generation, rank| Spec { generation, ..spec(rank, 2, first, 1) };
+        let (greeted, heard) = mpsc::channel();
+        let stale = std::thread::spawn(move || {
+            let mut stream = loop {
+                match TcpStream::connect((HERE, first + 1)) {
+                    Ok(stream) => break stream,
+                    Err(_) => std::thread::yield_now(),
+                }
+            };
+            let mut hello = b"RPWORK02".to_vec();
+            for number in [1_u32, 0, 1, 4] {
+                hello.extend(number.to_be_bytes());
+            }
+            hello.extend(b"test");
+            stream.write_all(&hello).unwrap();
+            greeted.send(()).unwrap();
+            // It is closed by the one that turns it away.
+            assert_eq!(stream.read(&mut [0; 1]).unwrap_or(0), 0);
+        });
+        let right = std::thread::spawn(move || {
+            // The stranger stands first in line.
+            heard.recv().unwrap();
+            connect(of(2, 1), &Breaker::default()).map(drop)
+        });
+        assert!(connect(of(2, 0), &Breaker::default()).is_ok());
+        assert!(right.join().unwrap().is_ok());
+        stale.join().unwrap();
+    }
+
+    #[test]
+    fn a_ring_that_is_broken_from_outside_ends_whatever_it_waits_for() {
+        let first = ports(2);
+        let breakers = [Breaker::default(), Breaker::default()];
+        let (connected, rings) = mpsc::channel();
+        let running: Vec<_> = (0..2)
+            .map(|rank| {
+                let (breaker, connected) = (breakers[rank].clone(), connected.clone());
+                // One computes for an hour, the other waits for its bytes.
+                let compute = Span::from_millis([0, 3_600_000][rank]);
+                let spec = Spec { compute, ..spec(rank, 2, first, 1) };
+                std::thread::spawn(move || {
+                    let mut ring = connect(spec, &breaker).unwrap();
+                    connected.send(()).unwrap();
+                    ring.run(0..1, &mut |_| panic!("no iteration ends")).is_ok()
+                })
+            })
+            .collect();
+        assert_eq!(rings.iter().take(2).count(), 2);
+        breakers.iter().for_each(Breaker::trip);
+        let ended: Vec<bool> = running.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert!(ended[1], "one that computes is not at fault");
+        let alone = Spec { generation: 3, ..spec(0, 1, 1, 1) };
+        let mut ring = connect(alone, &Breaker::default()).unwrap();
+        let mut seen = Vec::new();
+        ring.run(4..6, &mut |iteration| seen.push(iteration.number)).unwrap();
+        assert_eq!(seen, [4, 5], "the last rank of a job goes on alone");
     }
 
     #[test]
@@ -302,7 +371,7 @@ mod tests {
 
     #[test]
     fn rings_that_are_none_are_refused() {
-        let refused = |spec: Spec| connect(spec).unwrap_err().to_string();
+        let refused = |spec: Spec| connect(spec, &Breaker::default()).unwrap_err().to_string();
         assert!(refused(spec(0, 1, 1, 1)).contains("at least 2"));
         assert!(refused(spec(2, 2, 1, 1)).contains("from 0 to 1"));
         assert!(refused(spec(0, 2, 65_535, 1)).contains("do not fit"));

@@ -146,16 +146,14 @@ class Experiment:
             self.over.wait(FOLLOW_S)
 
     def follow_once(self):
-        jobs = {job["name"]: job for job in self.fabric["jobs"]}
         control = self.fabric["queues"] + CONTROL
         wanted = {host: ({}, {}) for host in self.network.to_hosts()}
         for told in json.loads(self.job("list", "-o", "json")):
-            job = jobs[told["name"]]
             for flow in told["flows"]:
                 if flow["source"] not in told["hosts"]:
                     continue
                 edge = told["hosts"].index(flow["source"])
-                port = job["first_port"] + flow["channel"] * len(told["hosts"]) + edge
+                port = told["first_port"] + flow["channel"] * len(told["hosts"]) + edge
                 wanted[flow["source"]][1][port, "dport"] = wanted[flow["destination"]][0][port, "dport"] = flow["queue"]
                 wanted[flow["source"]][0][port, "sport"] = wanted[flow["destination"]][1][port, "sport"] = control
         for host, ends in self.network.to_hosts().items():

@@ -8,7 +8,8 @@ import statistics
 
 
 def phases(workers):
-    """(iteration, begin in seconds since 1970, milliseconds) of a job, as far as every rank that is still there came."""
+    """(iteration, begin in seconds since 1970, milliseconds) of a job, as far as every rank that is still there came. An iteration that a
+    failure broke counts as it was done again."""
     if not workers:
         return []
     by_rank = [{line["iteration"]: line for line in worker.lines} for worker in workers]
@@ -16,6 +17,8 @@ def phases(workers):
     done = []
     for number in sorted(set.intersection(*[set(lines) for lines in there])):
         lines = [rank[number] for rank in by_rank if number in rank]
+        last = max(line["generation"] for line in lines)
+        lines = [line for line in lines if line["generation"] == last]
         begin = min(line["comm_began_s"] for line in lines)
         end = max(line["comm_began_s"] + line["comm_ms"] / 1e3 for line in lines)
         done.append((number, begin, (end - begin) * 1e3))

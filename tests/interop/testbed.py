@@ -21,6 +21,8 @@ PATHS_CHOSEN = 0.85
 # 300 kB at a quarter of 20 Mbit/s: what an iteration of the job on the slow cable takes at least; the other spine has room.
 ON_SLOW_CABLE_MS = 480
 HELPED = 0.7
+# After a host has failed: about one second on a quiet machine.
+GOES_ON_S = 8
 
 
 class Bed:
@@ -129,7 +131,29 @@ def link_failure(bed):
         need("no switch's program had to drop a packet", lost(failure, "ingress") == 0, failure["switches"])
 
 
-EXPERIMENTS = {"two-jobs": two_jobs, "policies": policies, "straggler": straggler, "link-failure": link_failure}
+def slow_host(bed):
+    ((document, events),) = bed.run("slow-host", ["joint"], feedback="best")
+    slowed = document["events"][0]["wall_s"]
+    compute = [told for told in of_kind(events, "straggler-flagged") if told["event"]["kind"] == "compute"]
+    need("the slow host is told to be one", compute and all(told["wall_s"] > slowed for told in compute), events)
+    moved = of_kind(events, "straggler-rerouted") + of_kind(events, "straggler-raised")
+    need("and the network is left alone", not moved, moved)
+
+
+def host_failure(bed):
+    ((document, events),) = bed.run("host-failure", ["joint"])
+    done = {name: job["iterations"] for name, job in document["jobs"].items()}
+    need("every iteration is done although a host failed", done == {"four": 16, "other": 16}, done)
+    failed = document["events"][0]["wall_s"]
+    (regrouped,) = of_kind(events, "regrouped") or [None]
+    need("its job was regrouped without it, once", regrouped and len(regrouped["event"]["ranks"]) == 3, events)
+    (four,) = [job for job in document["plan"] if job["name"] == "four"]
+    need("three hosts are left in the ring", four["hosts"] == ["h1", "h2", "h5"], four)
+    first = min(phase["began_s"] for phase in document["jobs"]["four"]["phases"] if phase["began_s"] > regrouped["wall_s"])
+    need(f"noticed after {regrouped['wall_s'] - failed:.2f} s, going on after {first - failed:.2f} s", first - failed < GOES_ON_S, first)
+
+
+EXPERIMENTS = {"two-jobs": two_jobs, "policies": policies, "straggler": straggler, "link-failure": link_failure, "slow-host": slow_host, "host-failure": host_failure}
 
 
 def main():

@@ -7,7 +7,7 @@ mod light;
 mod summary;
 
 pub use light::light;
-pub use summary::{Row, rows};
+pub use summary::{Row, row};
 
 use crate::controller::messages::Event as Notice;
 use crate::controller::{
@@ -44,9 +44,9 @@ pub enum Fabric {
 pub enum Fault {
     /// Nothing; compute times spread by 30 %.
     Nothing,
-    /// A cable between switches that some flow uses runs at half its rate.
+    /// A cable between switches that some flow uses runs at a share of its rate.
     SlowLink,
-    /// A host computes at half its speed.
+    /// A host computes at a share of its speed.
     SlowHost,
 }
 
@@ -59,6 +59,8 @@ pub struct Spec<'a> {
     pub fabric: Fabric,
     /// What.
     pub fault: Fault,
+    /// What is left of the rate of the link or the speed of the host, 0 < factor <= 1.
+    pub factor: f64,
     /// What the controller does about stragglers.
     pub mode: Mode,
     /// What slow means.
@@ -116,8 +118,6 @@ const PHASES: u32 = 4;
 const LIGHT_BUDGET: u64 = 200_000;
 /// The fault begins within this time of the first plan.
 const FAULT_AT: std::ops::Range<f64> = 1.5..3.5;
-/// What is left of the rate of the link or the speed of the host.
-const FACTOR: f64 = 0.5;
 /// Spread of compute times of undisturbed runs.
 const JITTER: f64 = 0.3;
 /// And of the others.
@@ -233,7 +233,7 @@ fn place(
                 return placed;
             }
             let link = fabric_links[random.random_range(0..fabric_links.len())];
-            world.schedule(at, Step::CableRate { link, share: FACTOR });
+            world.schedule(at, Step::CableRate { link, share: spec.factor });
             placed.cable = Some(link);
             placed.victims = jobs_over(world, link);
         }
@@ -243,7 +243,7 @@ fn place(
             let host = job.ranks[random.random_range(0..job.ranks.len())];
             placed.victims =
                 jobs.iter().filter(|job| job.ranks.contains(&host)).map(|job| job.id).collect();
-            world.schedule(at, Step::Pace(host, FACTOR));
+            world.schedule(at, Step::Pace(host, spec.factor));
             placed.host = Some(host);
         }
     }

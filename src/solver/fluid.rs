@@ -101,6 +101,19 @@ pub struct Outcome {
     pub stalled: Vec<bool>,
 }
 
+/// One iteration of a job in a run that was watched; seconds after the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Iteration {
+    /// Its compute began.
+    pub begin: f64,
+    /// How long it computes.
+    pub compute: f64,
+    /// Its first byte; infinite if the run was ended before.
+    pub comm_start: f64,
+    /// Its last byte; infinite if the run was ended before.
+    pub comm_end: f64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Computing; nothing may be sent yet.
@@ -118,10 +131,19 @@ struct JobState {
     /// When the stage ends by itself: communication start in `Before`, compute end in `After`, never otherwise.
     timer: f64,
     compute_end: f64,
+    begin: f64,
     comm_start: f64,
+    comm_end: f64,
     iteration: u32,
     rings_left: u32,
     comm_sum: f64,
+}
+
+impl JobState {
+    fn current(&self, compute: f64) -> Iteration {
+        let Self { begin, comm_start, comm_end, .. } = *self;
+        Iteration { begin, compute, comm_start, comm_end }
+    }
 }
 
 /// Sets of sending rings remembered at most; enough for every set of 12 rings and reset when full.
@@ -140,6 +162,8 @@ pub struct Fluid<'a> {
     /// Set of sending rings → position of its rates in `remembered`. Only when at most 64 rings exist.
     memo: FxHashMap<u64, u32>,
     remembered: Vec<f64>,
+    /// Iterations that ended, by job, of a run that is watched.
+    history: Option<Vec<Vec<Iteration>>>,
 }
 
 impl<'a> Fluid<'a> {
@@ -157,6 +181,7 @@ impl<'a> Fluid<'a> {
             rates: vec![0.0; rings],
             memo: FxHashMap::default(),
             remembered: Vec::new(),
+            history: None,
         }
     }
 
@@ -169,9 +194,30 @@ impl<'a> Fluid<'a> {
 
     /// Runs every job to completion.
     pub fn run(&mut self, draws: &Draws, outcome: &mut Outcome) {
+        self.run_until(f64::INFINITY, draws, outcome);
+    }
+
+    /// Runs until an instant, and tells of every iteration of every job; the last ones may not have ended by then.
+    pub fn watch(&mut self, until: f64, draws: &Draws) -> Vec<Vec<Iteration>> {
+        let mut outcome = Outcome::default();
+        self.history = Some(vec![Vec::new(); self.instance.jobs.len()]);
+        self.run_until(until, draws, &mut outcome);
+        let mut history = self.history.take().unwrap_or_default();
+        for (job, (state, ended)) in self.jobs.iter().zip(&mut history).enumerate() {
+            if state.stage != Stage::Done {
+                ended.push(state.current(draws.compute[job][state.iteration as usize]));
+            }
+        }
+        history
+    }
+
+    fn run_until(&mut self, until: f64, draws: &Draws, outcome: &mut Outcome) {
         self.begin(draws, outcome);
         let mut now = 0.0;
         while let Some(next) = self.next_event(now) {
+            if next > until {
+                break;
+            }
             for &ring in &self.active {
                 self.left[ring as usize] -= self.rates[ring as usize] * (next - now);
             }
@@ -210,7 +256,9 @@ impl<'a> Fluid<'a> {
                 stage: Stage::Before,
                 timer: start + (1.0 - job.overlap) * first,
                 compute_end: start + first,
-                comm_start: 0.0,
+                begin: start,
+                comm_start: f64::INFINITY,
+                comm_end: f64::INFINITY,
                 iteration: 0,
                 rings_left: 0,
                 comm_sum: 0.0,
@@ -261,6 +309,7 @@ impl<'a> Fluid<'a> {
 
     fn communicated(&mut self, job: usize, now: f64, draws: &Draws, outcome: &mut Outcome) {
         let state = &mut self.jobs[job];
+        state.comm_end = now;
         if state.iteration > 0 || self.instance.jobs[job].iterations == 1 {
             state.comm_sum += now - state.comm_start;
         }
@@ -275,6 +324,12 @@ impl<'a> Fluid<'a> {
     fn next_iteration(&mut self, job: usize, now: f64, draws: &Draws, outcome: &mut Outcome) {
         let shape = &self.instance.jobs[job];
         let state = &mut self.jobs[job];
+        if let Some(history) = &mut self.history {
+            history[job].push(state.current(draws.compute[job][state.iteration as usize]));
+        }
+        state.begin = now;
+        state.comm_start = f64::INFINITY;
+        state.comm_end = f64::INFINITY;
         state.iteration += 1;
         if state.iteration >= shape.iterations {
             state.stage = Stage::Done;

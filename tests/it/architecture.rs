@@ -49,7 +49,8 @@ fn may_import() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("sim", and(&["switch", "controller"])),
         ("report", vec![]),
         ("worker", vec![]),
-        ("cli", and(&["switch", "controller", "sim", "report", "worker"])),
+        ("evaluate", and(&["switch", "controller", "sim", "report"])),
+        ("cli", and(&["switch", "controller", "sim", "report", "worker", "evaluate"])),
     ])
 }
 

@@ -7,6 +7,11 @@
 //! | preset | asks |
 //! |---|---|
 //! | [`paper`] | how every policy does on a grid of fabrics and loads |
+//! | [`load`] | from which load on scheduling matters |
+//! | [`scale`] | how plans and planning time grow from 10 to 10,000 flows |
+//! | [`ablation`] | what each part of `joint` and each objective is worth |
+//! | [`fidelity`] | how far estimate and fluid model are from packets |
+//! | [`rho`] | which ρ finds most stragglers, and what helping them gives |
 //! | [`detection`] | are stragglers found, what does helping them give and cost |
 
 use crate::report::evaluation::Page;
@@ -14,13 +19,18 @@ use crate::straggler::Test;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub mod ablation;
 pub mod compare;
 pub mod detection;
 pub mod draw;
+pub mod fidelity;
 pub mod judge;
 pub mod ledger;
+pub mod load;
 pub mod paper;
+pub mod rho;
 pub mod run;
+pub mod scale;
 mod stats;
 
 pub use run::{Clock, Measured};
@@ -31,6 +41,16 @@ pub use run::{Clock, Measured};
 pub enum Name {
     /// [`paper`].
     Paper,
+    /// [`load`].
+    Load,
+    /// [`scale`].
+    Scale,
+    /// [`ablation`].
+    Ablation,
+    /// [`fidelity`].
+    Fidelity,
+    /// [`rho`].
+    Rho,
     /// [`detection`].
     Detection,
 }
@@ -98,6 +118,10 @@ impl Cell {
 /// What an experiment came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
+    /// Where the figures come from: `fluid` or `packet` simulation.
+    pub source: &'static str,
+    /// Seeds that were used.
+    pub seeds: u64,
     /// The preset's own rows, for programs; its keys are documented in `docs/evaluation.md`.
     pub rows: Value,
     /// For people.
@@ -137,6 +161,11 @@ pub trait Preset: Sync {
 pub fn preset(settings: &Settings) -> Result<Box<dyn Preset>, EvaluateError> {
     Ok(match settings.preset {
         Name::Paper => Box::new(paper::Paper::new(settings)),
+        Name::Load => Box::new(load::Load::new(settings)),
+        Name::Scale => Box::new(scale::Scale::new(settings)?),
+        Name::Ablation => Box::new(ablation::Ablation::new(settings)),
+        Name::Fidelity => Box::new(fidelity::Fidelity::new(settings)?),
+        Name::Rho => Box::new(rho::Rho::new(settings)?),
         Name::Detection => Box::new(detection::Detection::new(settings)?),
     })
 }

@@ -84,6 +84,16 @@ pub struct MergeArgs {
 pub enum Experiment {
     /// Every policy on a grid of fabrics and loads.
     Paper,
+    /// Every policy from a nearly empty to a full fabric.
+    Load,
+    /// Plans and planning times from 10 to 10,000 flows.
+    Scale,
+    /// What each part of `joint` and each objective is worth.
+    Ablation,
+    /// How far estimate and fluid model are from packets.
+    Fidelity,
+    /// Detection and reaction for ρ from 5 to 50 %.
+    Rho,
     /// Are stragglers found, does nothing happen without one, what does help give and cost (docs/feedback.md).
     Detection,
 }
@@ -92,6 +102,11 @@ impl From<Experiment> for Name {
     fn from(experiment: Experiment) -> Self {
         match experiment {
             Experiment::Paper => Self::Paper,
+            Experiment::Load => Self::Load,
+            Experiment::Scale => Self::Scale,
+            Experiment::Ablation => Self::Ablation,
+            Experiment::Fidelity => Self::Fidelity,
+            Experiment::Rho => Self::Rho,
             Experiment::Detection => Self::Detection,
         }
     }

@@ -156,7 +156,12 @@ impl Preset for Detection {
             tables: vec![table(&rows)],
             shown: 1,
         };
-        Ok(Summary { rows: serde_json::to_value(&rows)?, page })
+        Ok(Summary {
+            source: "packet",
+            seeds: self.seeds,
+            rows: serde_json::to_value(&rows)?,
+            page,
+        })
     }
 }
 

@@ -21,8 +21,8 @@ use rand::RngExt as _;
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
-/// Longest contention-free periods that a plan is made for; every job gets as many iterations as fit into them.
-pub const PLANNED_PERIODS: f64 = 10.0;
+/// Longest contention-free periods that every job lasts: ten times as long as it is judged, so no plan can count on its end.
+pub const LASTING_PERIODS: f64 = 480.0;
 /// GPUs of a job on each of its hosts.
 const GPUS: u32 = 4;
 /// Spread of compute times between jobs of one model.
@@ -106,8 +106,13 @@ impl Case {
     pub fn draw(&self) -> Result<Drawn, EvaluateError> {
         let topology = self.fabric.build().map_err(|reason| self.fail(reason))?;
         let places = self.fabric.hosts() * self.jobs_per_nic * self.full_percent / 100;
-        let wanted = sizes(&self.sizes, places as usize, self.seed);
-        self.populate(topology, &wanted)
+        self.populate(topology, &self.sizes_for(places as usize))
+    }
+
+    /// Sizes of rings that together take so many places.
+    #[must_use]
+    pub fn sizes_for(&self, places: usize) -> Vec<usize> {
+        sizes(&self.sizes, places, self.seed)
     }
 
     /// Puts rings of these sizes on a fabric.
@@ -185,7 +190,7 @@ fn models_in_turn(count: usize, seed: u64) -> Vec<&'static models::Model> {
 pub struct Drawn {
     /// The fabric.
     pub topology: Topology,
-    /// Jobs, each with as many iterations as fit into [`PLANNED_PERIODS`].
+    /// Jobs, each with as many iterations as fit into [`LASTING_PERIODS`].
     pub jobs: Vec<Job>,
     /// Flows.
     pub flows: Vec<Flow>,
@@ -202,15 +207,20 @@ impl Drawn {
             .map(|job| contention_free_iteration(&topology, job).as_secs_f64())
             .collect();
         let longest = periods.iter().copied().fold(0.0, f64::max);
-        for (job, period) in jobs.iter_mut().zip(&periods) {
-            job.iterations = ((PLANNED_PERIODS * longest / period).round() as u32).max(2);
-        }
+        last(&mut jobs, &periods, LASTING_PERIODS * longest);
         let flows = flows(&topology, &jobs).map_err(|error| error.to_string())?;
         let paths = Paths::build(&topology, &LinkSet::new(), crate::topology::DEFAULT_MAX_PATHS)
             .map_err(|error| error.to_string())?;
         let paths = flows.iter().map(|flow| paths.candidates(&topology, flow.src, flow.dst));
         let paths = paths.collect();
         Ok(Self { paths, topology, jobs, flows, longest })
+    }
+
+    /// Gives every job as many iterations as fit into so many longest periods.
+    pub fn shorten(&mut self, longest_periods: f64) {
+        let period = |job: &Job| contention_free_iteration(&self.topology, job).as_secs_f64();
+        let periods: Vec<f64> = self.jobs.iter().map(period).collect();
+        last(&mut self.jobs, &periods, longest_periods * self.longest);
     }
 
     /// The problem that policies are given.
@@ -224,6 +234,13 @@ impl Drawn {
             levels: DEFAULT_QUEUES - RESERVED_QUEUES,
             in_force: InForce::default(),
         }
+    }
+}
+
+/// As many iterations as fit into so many seconds, at least two.
+fn last(jobs: &mut [Job], periods: &[f64], seconds: f64) {
+    for (job, period) in jobs.iter_mut().zip(periods) {
+        job.iterations = ((seconds / period).round() as u32).max(2);
     }
 }
 

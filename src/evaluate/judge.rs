@@ -3,14 +3,14 @@
 //! In: [`Drawn`], a plan. Out: [`Figures`] per draw, and bounds. Must not know: who made the plan.
 //!
 //! Jobs run without end. After [`WARM_UP`] longest contention-free periods a window of [`WINDOW`] such periods is looked at:
-//! communication times of the iterations whose last byte falls into it, and the compute seconds in it. Planning runs
-//! `draw::PLANNED_PERIODS` periods over draws of the stream `planning-phases`; judging takes `judging-phases`.
+//! communication times of the iterations whose last byte falls into it, and the compute seconds in it. Planning draws come from the
+//! stream `planning-phases`, judging takes `judging-phases`.
 
 use super::draw::Drawn;
 use super::stats::mean;
 use crate::plan::Plan;
 use crate::solver::bound;
-use crate::solver::fluid::{Draws, Fluid, Iteration};
+use crate::solver::fluid::{Draws, Fluid, Iteration, window};
 use crate::solver::instance::{Choice, Instance, JobShape};
 use serde::{Deserialize, Serialize};
 
@@ -79,8 +79,8 @@ impl Judge {
         let mut instance = Instance::new(&drawn.problem());
         let iso = bound::iso_comm(&instance);
         let end = (WARM_UP + WINDOW) * drawn.longest;
-        for job in 0..instance.jobs.len() {
-            let period = instance.period(job, iso[job]).max(1e-6);
+        for (job, &alone) in iso.iter().enumerate() {
+            let period = instance.period(job, alone).max(1e-6);
             // No job is faster than alone; the rest is for jitter and for the phase before its first iteration.
             instance.jobs[job].iterations = (1.1 * end / period) as u32 + 10;
         }
@@ -129,17 +129,15 @@ impl Judge {
         let (mut comm, mut slowdown) = (Vec::new(), Vec::new());
         let (mut busy, mut gpus, mut starved) = (0.0, 0.0, 0);
         for ((job, iterations), iso) in self.instance.jobs.iter().zip(history).zip(&self.iso) {
-            let inside =
-                |it: &Iteration| ((it.begin + it.compute).min(until) - it.begin.max(from)).max(0.0);
-            busy += job.gpus * iterations.iter().map(inside).sum::<f64>();
+            let seen = window::seen(iterations, (from, until));
+            busy += job.gpus * seen.compute;
             gpus += job.gpus;
             if *iso <= 0.0 {
                 continue;
             }
-            let (seconds, ended) = communication(iterations, from, until);
-            starved += u32::from(!ended);
-            comm.push(seconds * 1e3);
-            slowdown.push(seconds / iso);
+            starved += u32::from(!seen.ended);
+            comm.push(seen.comm * 1e3);
+            slowdown.push(seen.comm / iso);
         }
         Figures {
             comm_ms: mean(comm),
@@ -148,39 +146,5 @@ impl Judge {
             slowdown: mean(slowdown),
             starved,
         }
-    }
-}
-
-/// Mean communication seconds of the iterations that ended in the window, or how long the one under way has lasted.
-fn communication(iterations: &[Iteration], from: f64, until: f64) -> (f64, bool) {
-    let ended = iterations.iter().filter(|it| it.comm_end > from && it.comm_end <= until);
-    let seconds = mean(ended.map(|it| it.comm_end - it.comm_start));
-    if seconds.is_finite() {
-        return (seconds, true);
-    }
-    let begun = iterations.iter().map(|it| it.comm_start).rfind(|start| start.is_finite());
-    (until - begun.unwrap_or(from), false)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn it(begin: f64, compute: f64, comm: f64) -> Iteration {
-        let comm_start = begin + compute;
-        Iteration { begin, compute, comm_start, comm_end: comm_start + comm }
-    }
-
-    #[test]
-    fn only_iterations_that_end_in_the_window_count_for_communication() {
-        let all = [it(0.0, 1.0, 1.0), it(2.0, 1.0, 3.0), it(6.0, 1.0, 1.0)];
-        assert_eq!(communication(&all, 3.0, 7.0), (3.0, true));
-        assert_eq!(communication(&all, 3.0, 9.0), (2.0, true));
-    }
-
-    #[test]
-    fn a_job_that_never_gets_through_counts_as_long_as_it_has_waited() {
-        let all = [it(0.0, 1.0, f64::INFINITY)];
-        assert_eq!(communication(&all, 3.0, 7.0), (6.0, false));
     }
 }

@@ -5,8 +5,7 @@
 //!
 //! Fabrics 4x4x4 and 8x4x8 (leaves x spines x hosts per leaf) at 1:1, 2:1 and 4:1, cut by fewer spines and by narrower cables; one and
 //! two jobs per network interface; hosts at 25 and 100 Gb/s. Jobs as in [`super::draw`], rings of 2, 4, 4, 8 hosts (and 16 on the larger
-//! fabric) on drawn hosts in sorted order, 90 % of the places taken. Plans see four draws of start phases and compute times over 10
-//! longest periods; [`super::judge`] looks at two other draws over 40 longest periods after 8.
+//! fabric) on drawn hosts in sorted order, 90 % of the places taken. Plans see four draws of start phases and compute times; [`super::judge`] looks at two other draws over 40 longest periods after 8.
 
 use super::compare::{Comparison, Entrant, Protocol, compare};
 use super::draw::{Case, Fabric};
@@ -54,10 +53,12 @@ impl Paper {
     }
 }
 
-/// Every policy, and `joint` with each of the objectives that a user may name for it.
+/// Every policy but the ablations of `joint`, and `joint` with the two objectives that its default joins.
 #[must_use]
 pub fn entrants() -> Vec<Entrant> {
-    let mut all: Vec<Entrant> = policy::names().into_iter().map(Entrant::of).collect();
+    let whole = |name: &&str| !name.starts_with("joint-");
+    let mut all: Vec<Entrant> =
+        policy::names().into_iter().filter(whole).map(Entrant::of).collect();
     for objective in [Objective::Comm, Objective::Utilisation] {
         all.push(Entrant { policy: "joint".to_owned(), objective });
     }
@@ -132,7 +133,7 @@ impl Preset for Paper {
             let comparison: Comparison = serde_json::from_value(result.clone())?;
             read.push((spec.case, comparison));
         }
-        tables::summary(&read, &PROTOCOL)
+        tables::summary(&read, &PROTOCOL, self.seeds)
     }
 }
 

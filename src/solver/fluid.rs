@@ -9,7 +9,7 @@
 //! sending rings is fixed and so are all rates: the simulation jumps from event to event. Rates of one set are
 //! remembered, because iterating jobs come back to the same few sets hundreds of times.
 
-use super::instance::{Choice, Instance};
+use super::instance::{Choice, Instance, JobShape};
 use super::rate::{Layout, RateModel};
 use rand::RngExt as _;
 use rustc_hash::FxHashMap;
@@ -19,6 +19,7 @@ pub mod loose;
 mod metrics;
 #[cfg(test)]
 mod tests;
+pub mod window;
 
 pub use metrics::{Metrics, alone, contention_free};
 
@@ -139,6 +140,11 @@ struct JobState {
     comm_sum: f64,
 }
 
+/// Compute seconds of an iteration; beyond what was drawn, the mean.
+fn compute(shape: &JobShape, drawn: &[f64], iteration: u32) -> f64 {
+    drawn.get(iteration as usize).copied().unwrap_or(shape.compute)
+}
+
 impl JobState {
     fn current(&self, compute: f64) -> Iteration {
         let Self { begin, comm_start, comm_end, .. } = *self;
@@ -205,7 +211,8 @@ impl<'a> Fluid<'a> {
         let mut history = self.history.take().unwrap_or_default();
         for (job, (state, ended)) in self.jobs.iter().zip(&mut history).enumerate() {
             if state.stage != Stage::Done {
-                ended.push(state.current(draws.compute[job][state.iteration as usize]));
+                let shape = &self.instance.jobs[job];
+                ended.push(state.current(compute(shape, &draws.compute[job], state.iteration)));
             }
         }
         history
@@ -325,7 +332,7 @@ impl<'a> Fluid<'a> {
         let shape = &self.instance.jobs[job];
         let state = &mut self.jobs[job];
         if let Some(history) = &mut self.history {
-            history[job].push(state.current(draws.compute[job][state.iteration as usize]));
+            history[job].push(state.current(compute(shape, &draws.compute[job], state.iteration)));
         }
         state.begin = now;
         state.comm_start = f64::INFINITY;
@@ -337,7 +344,7 @@ impl<'a> Fluid<'a> {
             outcome.window[job] = now;
             return;
         }
-        let compute = draws.compute[job][state.iteration as usize];
+        let compute = compute(shape, &draws.compute[job], state.iteration);
         state.stage = Stage::Before;
         state.timer = now + (1.0 - shape.overlap) * compute;
         state.compute_end = now + compute;

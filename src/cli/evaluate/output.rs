@@ -90,6 +90,8 @@ fn document(done: &Done<'_>, summary: &Summary) -> Value {
         (document.as_object_mut(), serde_json::to_value(&done.settings))
     {
         to.extend(from);
+        to.insert("source".to_owned(), json!(summary.source));
+        to.insert("seeds".to_owned(), json!(summary.seeds));
         let facts = summary.page.facts.iter().map(|(name, value)| (name.clone(), json!(value)));
         to.insert("facts".to_owned(), Value::Object(facts.collect()));
         to.insert("rows".to_owned(), summary.rows.clone());

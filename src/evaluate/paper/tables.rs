@@ -109,6 +109,7 @@ struct Worst {
 pub(super) fn summary(
     results: &[(Case, Comparison)],
     protocol: &Protocol,
+    seeds: u64,
 ) -> Result<Summary, EvaluateError> {
     let rows: Vec<Row> = groups(results).iter().map(|group| row(group)).collect();
     let page = Page {
@@ -137,7 +138,7 @@ pub(super) fn summary(
         ],
         shown: 3,
     };
-    Ok(Summary { rows: serde_json::to_value(&rows)?, page })
+    Ok(Summary { source: "fluid", seeds, rows: serde_json::to_value(&rows)?, page })
 }
 
 /// Neighbouring results of one configuration.

@@ -63,7 +63,7 @@ pub fn row(
                 .collect::<Vec<_>>(),
         )
     };
-    let faulty = fault == Fault::SlowLink;
+    let faulty = matches!(fault, Fault::SlowLink | Fault::Bursts);
     Row {
         fabric,
         fault,

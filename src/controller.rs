@@ -14,7 +14,7 @@ pub mod rollout;
 pub mod store;
 
 pub use config::{
-    Artifacts, Config, FeedbackConfig, Limits, Planning, SharedPolicy, TelemetryConfig,
-    TelemetryWay, policies,
+    Artifacts, Config, FeedbackConfig, Limits, Planning, ProbeConfig, SharedPolicy,
+    TelemetryConfig, TelemetryWay, policies,
 };
 pub use messages::{Event, Input, Output, RequestId, StreamNo, TimerKey};

@@ -21,6 +21,7 @@ pub mod identity;
 pub mod labels;
 pub mod path_forward;
 pub mod port_role;
+pub mod probe;
 pub mod reconcile;
 pub mod route;
 pub mod schema;
@@ -38,6 +39,7 @@ pub use labels::{Label, Labels};
 pub use reconcile::{Change, Owner, Present, Reconciliation, reconcile};
 pub use schema::{EntryError, ProgramError};
 
+use crate::id::PortNo;
 use crate::p4runtime::p4info::Index;
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
@@ -65,6 +67,8 @@ pub struct Program {
     flip_register: Option<u32>,
     /// Readout packets.
     pub readout: telemetry::Readout,
+    /// Probes of links.
+    pub probes: probe::Probes,
     /// Telemetry registers; absent on targets that have no such names.
     pub cells: Option<telemetry::Registers>,
 }
@@ -86,8 +90,17 @@ impl Program {
             switch_config: switch_config::Table::resolve(index)?,
             flip_register: index.register("source_flip").ok().map(|register| register.names.id),
             readout: telemetry::Readout::resolve(index)?,
+            probes: probe::Probes::resolve(index)?,
             cells: telemetry::Registers::resolve(index).ok(),
         })
+    }
+
+    /// The entry that makes a port one of the fabric.
+    #[must_use]
+    pub fn fabric_port(&self, port: PortNo) -> Option<EntityKey> {
+        let action = port_role::Action { role: port_role::Role::Fabric };
+        let entry = self.port_role.to_entry(port_role::Key { port }, action);
+        identity::key_of(&proto::Entity { entity: Some(Kind::TableEntry(entry)) })
     }
 
     /// Reads everything that reconciling looks at: all entries, our default entry, all members and groups.

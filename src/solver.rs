@@ -12,6 +12,7 @@ pub mod exact;
 pub mod fluid;
 pub mod instance;
 pub mod objective;
+pub mod optimality;
 pub mod policy;
 pub mod rate;
 #[cfg(test)]

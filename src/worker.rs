@@ -11,12 +11,14 @@
 //! `workload::Transport::Tcp` tells the switches.
 
 mod connect;
+mod pace;
 mod ring;
 
 pub use connect::{Ring, WorkerError, connect};
 
 use crate::time::Span;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// What a rank needs to know.
@@ -36,6 +38,8 @@ pub struct Spec {
     pub bytes: u64,
     /// Time that an iteration computes.
     pub compute: Span,
+    /// A file with the share of its speed at which the rank computes, read before every iteration; 1 without it.
+    pub pace: Option<PathBuf>,
     /// How long to wait for the other ranks to be there, and later for the next byte of one.
     pub patience: Duration,
 }

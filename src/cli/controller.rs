@@ -6,13 +6,16 @@
 use super::flags::{Goal, Watch};
 use super::target::TlsFlags;
 use super::{Exit, exit, process};
-use crate::controller::core::Core;
+use crate::controller::core::{Core, INTERVAL_FLOOR};
 use crate::controller::driver::{Driver, Parts, Peer, api, metrics};
 use crate::controller::store::RedbStore;
-use crate::controller::{Artifacts, Config, FeedbackConfig, Input, Limits, Planning, policies};
+use crate::controller::{
+    Artifacts, Config, FeedbackConfig, Input, Limits, Planning, ProbeConfig, policies,
+};
 use crate::p4runtime::p4info::Index;
 use crate::pipeline::slots::Sizes;
 use crate::pipeline::{Program, Settings};
+use crate::time::Span;
 use crate::topology::Topology;
 use crate::topology::suggest::hint;
 use crate::units::BitRate;
@@ -21,6 +24,7 @@ use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 /// Evaluations per plan: about a quarter of a second for eight jobs, so that a plan does not keep events waiting long.
@@ -50,6 +54,10 @@ pub struct Args {
     /// Address of the controller's own service; loopback only, port 0 lets the system choose.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9580")]
     pub listen: SocketAddr,
+    /// Offer the service on a Unix-domain socket here, too, for processes of the same user (or root) in other network namespaces; they say
+    /// `--controller unix:PATH`.
+    #[arg(long, value_name = "PATH")]
+    pub local: Option<PathBuf>,
     /// Address of a page with figures for Prometheus, at /metrics; loopback only. None unless given.
     #[arg(long, value_name = "IP:PORT")]
     pub metrics: Option<SocketAddr>,
@@ -65,6 +73,10 @@ pub struct Args {
     /// What is read of the fabric and done about stragglers.
     #[command(flatten)]
     pub watch: Watch,
+    /// How often every cable between switches is probed in each direction, at least 10ms; three missed probes take it out of use, ten in a row
+    /// bring it back. `0ms` sends none.
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub probe_interval: Span,
     /// Marks our entries on switches that others use, too; the same for all controllers of one fabric.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub cluster: String,
@@ -114,6 +126,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let file = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
+            // It holds this run's probe key, without which nothing could be decided again.
+            .mode(0o600)
             .open(path)
             .with_context(|| format!("cannot write the recording {}", path.display()))?;
         anyhow::Ok(Box::new(BufWriter::new(file)) as Box<dyn Write + Send>)
@@ -133,7 +147,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let (driver, handle) = Driver::new(parts)?;
         // The store remembers the policy of the last plan; what is asked for now counts.
         handle.input(Input::SetPolicy { policy: args.policy.clone() }).await?;
-        let serving = api::serve(args.listen, handle.clone()).await?;
+        let service = api::Api::new(handle.clone());
+        let serving = api::serve(args.listen, &service).await?;
+        let _local = match &args.local {
+            Some(path) => Some(api::serve_local(path, &service).await?),
+            None => None,
+        };
         let page = match args.metrics {
             Some(addr) => Some(metrics::serve(addr, handle.clone(), handle.call_times()).await?),
             None => None,
@@ -194,6 +213,13 @@ fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyho
     let rates = scenario.topology.links().iter().map(|link| link.rate);
     let slowest = rates.filter(|rate| rate.0 > 0).min().unwrap_or(BitRate(1_000_000_000));
     let packet = slowest.transmission(PACKET_BYTES);
+    let interval = Some(args.probe_interval).filter(|interval| *interval > Span::ZERO);
+    if interval.is_some_and(|interval| interval < INTERVAL_FLOOR) {
+        let asked = args.probe_interval;
+        return Err(exit::usage(format!(
+            "--probe-interval {asked}: switches in software cannot follow; give at least {INTERVAL_FLOOR}, or 0ms for none"
+        )));
+    }
     Ok(Config {
         topology: scenario.topology.clone(),
         device_ids: places.iter().map(|(_, place)| place.device_id).collect(),
@@ -217,6 +243,7 @@ fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyho
         telemetry: args.watch.telemetry(),
         feedback: FeedbackConfig::new(args.watch.feedback.into(), args.watch.rho)
             .with_packet_time(packet),
+        probes: ProbeConfig { interval, ..ProbeConfig::default() },
     })
 }
 

@@ -5,9 +5,9 @@
 use super::{Exit, Format, exit, grid};
 use crate::p4runtime::proto::ringpath::v1::controller_client::ControllerClient;
 use crate::p4runtime::proto::ringpath::v1::{
-    CancelJobRequest, FlowState, JobSpec, JobState, ListJobsRequest, ReportProgressRequest,
-    SubmitJobsRequest, Transport, WatchEventsRequest, submit_jobs_request::Wait as Until,
-    transport,
+    CancelJobRequest, FlowState, JobSpec, JobState, ListJobsRequest, ReplanRequest,
+    ReportProgressRequest, SubmitJobsRequest, Transport, WatchEventsRequest,
+    submit_jobs_request::Wait as Until, transport,
 };
 use crate::time::Span;
 use crate::topology::Topology;
@@ -47,12 +47,13 @@ async fn within<T>(
   ringpath job submit fabric.toml bert --wait installed
   ringpath job list
   ringpath job cancel bert
+  ringpath job replan --policy crux                plan all jobs anew
   ringpath job watch                               everything the controller tells, a line of JSON each")]
 pub struct Args {
-    /// Address of the controller's service.
+    /// Address of the controller's service, or unix:PATH of its local socket.
     #[arg(
         long,
-        value_name = "HOST:PORT",
+        value_name = "HOST:PORT|unix:PATH",
         env = "RINGPATH_CONTROLLER",
         default_value = "127.0.0.1:9580",
         global = true
@@ -79,6 +80,12 @@ pub enum Command {
         /// Their names.
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
+    },
+    /// Plan all jobs again, with another policy if one is named.
+    Replan {
+        /// Policy, from now on; the one in force by default.
+        #[arg(long, value_name = "NAME")]
+        policy: Option<String>,
     },
     /// Print what the controller tells, until interrupted: one line of JSON per event.
     Watch,
@@ -127,6 +134,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             Command::Submit(submit) => submit.run(args, out).await,
             Command::List { output } => list(args, *output, out).await,
             Command::Cancel { names } => cancel(args, names, out).await,
+            Command::Replan { policy } => replan(args, policy.as_deref(), out).await,
             Command::Watch => watch(args, out).await,
         }
     })
@@ -137,9 +145,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// # Errors
 /// No address; nobody there.
 pub async fn connect(address: &str) -> anyhow::Result<ControllerClient<Channel>> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| {
+    let uri =
+        if address.starts_with("unix:") { address.to_owned() } else { format!("http://{address}") };
+    let endpoint = Endpoint::from_shared(uri).map_err(|_| {
         exit::usage(format!(
-            "--controller '{address}' is no address; write for example 127.0.0.1:9580"
+            "--controller '{address}' is no address; write for example 127.0.0.1:9580, or unix:PATH"
         ))
     })?;
     let channel = endpoint.connect_timeout(CONNECT).connect().await;
@@ -313,6 +323,14 @@ async fn cancel(args: &Args, names: &[String], out: &mut dyn Write) -> anyhow::R
         within(ANSWER, client.cancel_job(CancelJobRequest { name: name.clone() })).await?;
         writeln!(out, "{name}: cancelled")?;
     }
+    Ok(Exit::Done)
+}
+
+async fn replan(args: &Args, policy: Option<&str>, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let mut client = connect(&args.controller).await?;
+    let request = ReplanRequest { policy: policy.unwrap_or_default().to_owned() };
+    let generation = within(ANSWER, client.replan(request)).await?.generation;
+    writeln!(out, "generation {generation}")?;
     Ok(Exit::Done)
 }
 

@@ -23,6 +23,7 @@ use tonic::service::Routes;
 
 mod outside;
 mod peer;
+pub mod rate;
 mod statistics;
 mod stats;
 mod tls;
@@ -113,6 +114,8 @@ pub struct Args {
 pub enum Command {
     /// Show step by step what packets meet in a program.
     Trace(trace::Args),
+    /// Set how fast a port of a running switch may send.
+    PortRate(rate::Args),
 }
 
 /// Flags that simple_switch_grpc takes behind `--`.
@@ -259,8 +262,10 @@ fn address(text: &str, secure: bool) -> anyhow::Result<(SocketAddr, Option<Strin
 /// # Errors
 /// Wrong flags; a program that does not load; an address that cannot be had.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    if let Some(Command::Trace(args)) = &args.command {
-        return trace::run(args, out);
+    match &args.command {
+        Some(Command::Trace(args)) => return trace::run(args, out),
+        Some(Command::PortRate(args)) => return rate::run(args, out),
+        None => {}
     }
     if args.look.stats {
         return args.look.run(&args.asked()?, args.device_id, out);

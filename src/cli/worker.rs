@@ -10,6 +10,7 @@ use crate::worker::{Iteration, Spec, connect};
 use serde_json::json;
 use std::io::Write;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Arguments of `ringpath worker`.
@@ -33,6 +34,10 @@ pub struct Args {
     /// Time that an iteration computes; the worker sleeps meanwhile.
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     pub compute: Span,
+    /// A file with the share of its speed at which the worker computes, for example 0.5; read before every iteration, so that a slow host can
+    /// be played. Without the file, or while it is not there, the share is 1.
+    #[arg(long, value_name = "FILE")]
+    pub pace_file: Option<PathBuf>,
     /// Iterations.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub iterations: u32,
@@ -46,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub patience: Span,
     /// Tell the controller here how far the job is (rank 0 does).
-    #[arg(long, value_name = "HOST:PORT", env = "RINGPATH_CONTROLLER")]
+    #[arg(long, value_name = "HOST:PORT|unix:PATH", env = "RINGPATH_CONTROLLER")]
     pub controller: Option<String>,
     /// How the iterations are printed; JSON is a line per iteration.
     #[arg(short, long, value_enum, default_value_t)]
@@ -73,6 +78,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         channels: args.channels,
         bytes: args.bytes.0,
         compute: args.compute,
+        pace: args.pace_file.clone(),
         patience: Duration::from_nanos(args.patience.0),
     })?;
     let mut failed: Option<anyhow::Error> = None;

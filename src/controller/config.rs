@@ -185,6 +185,22 @@ impl Default for TelemetryConfig {
     }
 }
 
+/// How the controller looks at the cables between switches (docs/controller.md, "Links").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeConfig {
+    /// Time between two probes of one direction; longer where the budget asks for it. `None`: no probes.
+    pub interval: Option<Span>,
+    /// Probes per second, over all links.
+    pub budget: u32,
+}
+
+impl Default for ProbeConfig {
+    /// None; when there are any, a controller spends a small part of a processor on them.
+    fn default() -> Self {
+        Self { interval: None, budget: 20_000 }
+    }
+}
+
 /// How stragglers are found and helped (docs/feedback.md). Without telemetry neither happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FeedbackConfig {
@@ -250,4 +266,6 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// What is done about stragglers.
     pub feedback: FeedbackConfig,
+    /// How cables are looked at.
+    pub probes: ProbeConfig,
 }

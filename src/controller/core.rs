@@ -41,6 +41,7 @@ mod feedback;
 mod flows;
 mod members;
 mod planning;
+mod probes;
 mod retire;
 mod session;
 mod switch;
@@ -51,6 +52,7 @@ mod writes;
 #[cfg(test)]
 mod tests;
 
+pub use probes::{INTERVAL_FLOOR, ProbeCounts};
 use switch::{Call, Phase, Switch};
 
 /// Rounds of one step. Each input changes the state of one switch, link or job, and its consequences run through links,
@@ -102,8 +104,12 @@ pub enum CoreError {
 
 /// What the entries of all switches depend on, and what failures change.
 struct Ground {
-    /// Reported directions that are down.
+    /// Directions that are down: reported so, or silent.
     down: LinkSet,
+    /// Directions that port events report down.
+    reported: LinkSet,
+    /// Directions over which probes do not come.
+    silent: LinkSet,
     /// Links that plans and groups avoid: both directions of cables that are down, and all links of excluded switches.
     failed: LinkSet,
     paths: Paths,
@@ -158,6 +164,7 @@ pub struct Core {
     /// What is read of the fabric; never stored.
     collector: telemetry::Collector,
     watch: feedback::Watch,
+    prober: probes::Prober,
 }
 
 /// The entries' view of the core's state; a function of its parts, so that switches can be changed meanwhile.
@@ -210,7 +217,14 @@ impl Core {
             dirty: BTreeSet::new(),
             booted: false,
             epoch: 0,
-            ground: Ground { down: LinkSet::new(), failed, paths, labels },
+            ground: Ground {
+                down: LinkSet::new(),
+                reported: LinkSet::new(),
+                silent: LinkSet::new(),
+                failed,
+                paths,
+                labels,
+            },
             slots: Slots::default(),
             jobs: BTreeMap::new(),
             memberships: BTreeMap::new(),
@@ -238,6 +252,7 @@ impl Core {
             logged: Vec::new(),
             collector,
             watch: feedback::Watch::new(&config.feedback),
+            prober: probes::Prober::new(&config.topology, &config.probes),
             config,
         })
     }
@@ -255,6 +270,7 @@ impl Core {
         if self.booted {
             self.watch_labels();
             self.watch_telemetry();
+            self.watch_probes();
             self.announce();
         }
         self.flush();
@@ -280,7 +296,10 @@ impl Core {
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::Boot { stored, wall_ms } => self.boot(stored, wall_ms),
+            Input::Boot { stored, wall_ms, probe_key } => {
+                self.prober.key = probe_key;
+                self.boot(stored, wall_ms);
+            }
             // Nothing else means anything before the store was read.
             _ if !self.booted => {}
             Input::Reply { switch, request, result } => self.replied(switch, request, result),
@@ -329,6 +348,7 @@ impl Core {
             }
             TimerKey::Telemetry => self.next_interval(),
             TimerKey::Readout(switch) => self.reads_expired(switch),
+            TimerKey::Probes => self.send_probes(),
         }
     }
 

@@ -22,6 +22,7 @@ use super::record;
 use super::store::{Store, StoreError};
 use crate::id::SwitchId;
 use crate::p4runtime::client::tls::Credentials;
+use crate::pipeline::probe::ProbeKey;
 use crate::time::{Span, Time};
 use link::{Cables, Link};
 use metrics::CallTimes;
@@ -72,6 +73,9 @@ pub enum DriverError {
     /// The clock of the machine is before 1970.
     #[error("the machine's clock is before 1970; set it")]
     Clock,
+    /// No random numbers.
+    #[error("the system gives no random numbers to sign probes with")]
+    Random,
 }
 
 /// Why a request to the controller had no answer: it has ended.
@@ -214,7 +218,7 @@ impl<S: Store> Driver<S> {
     /// [`DriverError`]; the store holds everything that was acknowledged.
     pub async fn run(mut self) -> Result<(), DriverError> {
         let stored = self.store.load()?;
-        self.step(Input::Boot { stored, wall_ms: wall_ms()? })?;
+        self.step(Input::Boot { stored, wall_ms: wall_ms()?, probe_key: probe_key()? })?;
         // Timers and everything else take turns: neither a switch that never stops talking nor a row of due timers holds up the other.
         let mut timers_turn = true;
         loop {
@@ -323,6 +327,14 @@ async fn sleep(due: Option<Duration>) {
         Some(due) => tokio::time::sleep(due).await,
         None => std::future::pending().await,
     }
+}
+
+/// A key that nobody knows, for this run.
+fn probe_key() -> Result<ProbeKey, DriverError> {
+    use ring::rand::SecureRandom as _;
+    let mut key = [0; 32];
+    ring::rand::SystemRandom::new().fill(&mut key).map_err(|_| DriverError::Random)?;
+    Ok(ProbeKey(key))
 }
 
 #[allow(clippy::disallowed_methods, reason = "the driver owns the controller's clock")]

@@ -22,6 +22,7 @@ use crate::feedback::{Action, Why};
 use crate::id::{FlowId, HostId, JobId, LinkId, SwitchId};
 use crate::p4runtime::proto::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use crate::p4runtime::rpc::{Code, Rpc, RpcResult, StreamEnd};
+use crate::pipeline::probe::ProbeKey;
 use crate::straggler::{Evidence, Kind};
 use crate::time::{Span, Time};
 use crate::topology::Path;
@@ -52,6 +53,8 @@ pub enum Input {
         stored: Vec<Record>,
         /// Milliseconds since 1970.
         wall_ms: u64,
+        /// Signs this run's probes; drawn anew at every start.
+        probe_key: ProbeKey,
     },
     /// A call came to an end. The driver reports a call that it gave up as `DEADLINE_EXCEEDED`; a reply to a call that
     /// the core itself gave up is ignored.
@@ -213,6 +216,8 @@ pub enum TimerKey {
     Telemetry,
     /// Readouts of a switch may have been lost.
     Readout(SwitchId),
+    /// Probes are due.
+    Probes,
 }
 
 /// Something worth telling.
@@ -467,6 +472,27 @@ pub enum Event {
         speedup: f64,
         /// Why it was taken back.
         why: Why,
+    },
+    /// Probes of a link are missing, or come out elsewhere: plans avoid its cable.
+    LinkDead {
+        /// The direction.
+        link: LinkId,
+        /// Probes that must be heard in a row before it is used again.
+        needed: u32,
+    },
+    /// Probes cross a link that was dead: plans may use it.
+    LinkBack {
+        /// The direction.
+        link: LinkId,
+    },
+    /// A link does not lead where the cabling says: mend the cable, or the fabric's description.
+    Miswired {
+        /// The direction.
+        link: LinkId,
+        /// Switch and port at which its probes should come in.
+        expected: String,
+        /// Where they do.
+        found: String,
     },
     /// A leaf has no free slot; a flow is not tracked.
     Untracked {

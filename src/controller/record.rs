@@ -9,6 +9,7 @@ use crate::elastic::Generation;
 use crate::id::{HostId, JobId, LinkId, SwitchId};
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::rpc::{Code, Failure, Reply, RpcResult, StreamEnd};
+use crate::pipeline::probe::ProbeKey;
 use crate::time::{Span, Time};
 use crate::workload::{Flow, Job};
 use prost::Message;
@@ -68,7 +69,7 @@ enum Answer {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Written {
-    Boot { stored: Vec<Record>, wall_ms: u64 },
+    Boot { stored: Vec<Record>, wall_ms: u64, probe_key: ProbeKey },
     Reply { switch: SwitchId, request: RequestId, answer: Answer },
     Stream { switch: SwitchId, stream: StreamNo, message: Wire },
     StreamEnded { switch: SwitchId, stream: StreamNo, end: StreamEnd },
@@ -109,7 +110,7 @@ pub fn from_line(line: &str) -> Result<(Time, Input), RecordError> {
 
 fn written(input: &Input) -> Written {
     match input.clone() {
-        Input::Boot { stored, wall_ms } => Written::Boot { stored, wall_ms },
+        Input::Boot { stored, wall_ms, probe_key } => Written::Boot { stored, wall_ms, probe_key },
         Input::Reply { switch, request, result } => {
             Written::Reply { switch, request, answer: answer(&result) }
         }
@@ -149,7 +150,7 @@ fn answer(result: &RpcResult) -> Answer {
 
 fn read(input: Written) -> Result<Input, RecordError> {
     Ok(match input {
-        Written::Boot { stored, wall_ms } => Input::Boot { stored, wall_ms },
+        Written::Boot { stored, wall_ms, probe_key } => Input::Boot { stored, wall_ms, probe_key },
         Written::Reply { switch, request, answer } => {
             Input::Reply { switch, request, result: result(&answer)? }
         }

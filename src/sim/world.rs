@@ -22,6 +22,7 @@ use crate::controller::core::Core;
 use crate::controller::messages::{Event as Notice, Input};
 use crate::controller::store::MemoryStore;
 use crate::id::{JobId, SwitchId};
+use crate::pipeline::probe::ProbeKey;
 use crate::sim::fabric::{FabricSwitch, Losses, SharedServer};
 use crate::sim::fault::Faults;
 use crate::sim::host::Recovery;
@@ -33,6 +34,7 @@ use crate::sim::wire::{Wire, WireError};
 use crate::time::{Span, Time, stream};
 use crate::topology::Topology;
 use crate::workload::{Flow, Job};
+use rand::RngExt as _;
 use rand_pcg::Pcg64;
 use std::sync::Arc;
 
@@ -255,7 +257,12 @@ impl<W: Wire> World<W> {
     /// Boots the controller and submits the jobs that are there from the start.
     pub fn boot(&mut self) -> Result<(), WorldError> {
         self.schedule_faults();
-        self.step_core(Input::Boot { stored: Vec::new(), wall_ms: self.script.wall_ms })?;
+        let boot = Input::Boot {
+            stored: Vec::new(),
+            wall_ms: self.script.wall_ms,
+            probe_key: ProbeKey(stream(self.seed, "probe key", 0).random()),
+        };
+        self.step_core(boot)?;
         let initial: Vec<JobId> = self.script.initial.clone();
         self.submit(&initial)
     }

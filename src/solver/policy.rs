@@ -1,10 +1,13 @@
 //! The policies by name.
 //!
-//! In: a name. Out: a [`Policy`]. Each file's head states formula, steps, source and what is our inference. Must not
+//! In: a name, or a policy of a program that is built on this library ([`add`]). Out: a [`Policy`]. Each file's head states formula, steps, source and what is our inference. Must not
 //! know: how policies are compared.
 
 use super::Policy;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
+pub mod ablation;
 pub mod crux;
 pub mod ecmp;
 pub mod greedy;
@@ -16,10 +19,38 @@ pub mod sebf;
 pub mod sincronia;
 pub mod taccl_star;
 
-/// All policies, in the order of every table: baselines first, ours last.
+/// What [`add`] was given, once per process, before anything plans.
+static ADDED: OnceLock<Vec<&'static dyn Policy>> = OnceLock::new();
+
+/// Why a policy cannot be added.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddError {
+    /// Its name is another's.
+    #[error("there is a policy '{0}' already; give yours another name")]
+    Taken(String),
+    /// Policies were added before.
+    #[error("policies were added already; add all of yours in one call, first of all")]
+    Late,
+}
+
+/// Adds policies of a program of one's own to [`all`], so that every command knows them (`examples/own_policy.rs`). Once per process.
+///
+/// # Errors
+/// [`AddError`]; nothing is added then.
+pub fn add(policies: Vec<&'static dyn Policy>) -> Result<(), AddError> {
+    let mut names = BTreeSet::from_iter(names());
+    for policy in &policies {
+        if !names.insert(policy.name()) {
+            return Err(AddError::Taken(policy.name().to_owned()));
+        }
+    }
+    ADDED.set(policies).map_err(|_| AddError::Late)
+}
+
+/// All policies, in the order of every table: baselines first, then ours, then those that were added.
 #[must_use]
 pub fn all() -> Vec<&'static dyn Policy> {
-    vec![
+    let mut all: Vec<&'static dyn Policy> = vec![
         &ecmp::Ecmp,
         &least_loaded::LeastLoaded,
         &sebf::Sebf,
@@ -29,8 +60,13 @@ pub fn all() -> Vec<&'static dyn Policy> {
         &gsched::G2,
         &crux::Crux,
         &paper::Paper,
+        &ablation::NO_PATHS,
+        &ablation::JOB_QUEUES,
+        &ablation::ONE_QUEUE,
         &joint::Joint,
-    ]
+    ];
+    all.extend(ADDED.get().into_iter().flatten());
+    all
 }
 
 /// The policy of that name; `None` if there is none ([`names`] lists them).

@@ -19,6 +19,7 @@ mod set;
 mod tests;
 
 use crate::id::PortNo;
+use crate::units::BitRate;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
@@ -126,16 +127,35 @@ pub struct Face {
     /// The interface or the first part of the files' names.
     pub name: String,
     up: AtomicBool,
+    /// Of the shaper, bits per second; [`UNSHAPED`] = none.
+    rate: AtomicU64,
     /// What it counted.
     pub counters: Counters,
 }
 
+/// No shaper.
+const UNSHAPED: u64 = u64::MAX;
+
 impl Face {
-    /// A port that is down.
+    /// A port that is down, with the rate of its shaper.
     #[must_use]
-    pub fn new(spec: &Spec) -> Self {
-        let up = AtomicBool::new(false);
-        Self { port: spec.port, name: spec.name.clone(), up, counters: Counters::default() }
+    pub fn new(spec: &Spec, rate: Option<BitRate>) -> Self {
+        let (port, name, up) = (spec.port, spec.name.clone(), AtomicBool::new(false));
+        let face =
+            Self { port, name, up, rate: AtomicU64::default(), counters: Counters::default() };
+        face.set_rate(rate);
+        face
+    }
+
+    /// Rate of its shaper; `None` = unshaped.
+    #[must_use]
+    pub fn rate(&self) -> Option<BitRate> {
+        Some(self.rate.load(Ordering::Acquire)).filter(|rate| *rate != UNSHAPED).map(BitRate)
+    }
+
+    /// Notes the rate that the switch's port has from its next change on.
+    pub fn set_rate(&self, rate: Option<BitRate>) {
+        self.rate.store(rate.map_or(UNSHAPED, |rate| rate.0), Ordering::Release);
     }
 
     /// Whether packets can come and go.

@@ -250,6 +250,12 @@ impl<T> Traffic<T> {
         }
     }
 
+    /// Rate of a port's shaper; `None` = unshaped.
+    #[must_use]
+    pub fn rate(&self, port: PortNo) -> Option<BitRate> {
+        self.ports.get(usize::from(port.0))?.as_ref()?.rate
+    }
+
     /// Packets in a queue.
     #[must_use]
     pub fn depth(&self, port: PortNo, queue: u8) -> u32 {

@@ -2,7 +2,9 @@
 //! ranks found each other.
 
 use super::connect::{Channel, Ring, WorkerError};
+use super::pace::Pace;
 use super::{Iteration, Spec};
+use crate::time::Span;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
@@ -41,9 +43,11 @@ impl Ring {
         let share = elements.div_ceil(usize::from(spec.channels));
         let part = || Part { values: vec![0.0; share], out: Vec::new(), incoming: Vec::new() };
         let mut parts: Vec<Part> = self.channels.iter().map(|_| part()).collect();
+        let mut pace = Pace::new(spec.pace.clone());
         for number in 0..iterations {
             let begin = Instant::now();
-            std::thread::sleep(Duration::from_nanos(spec.compute.0));
+            let compute = spec.compute.as_secs_f64() / pace.share();
+            std::thread::sleep(Duration::from_nanos(Span::from_secs_f64(compute).0));
             for part in &mut parts {
                 // What this rank adds: its number, one more, in every element, and a little of the iteration, so that stale bytes show.
                 part.values.fill(value(spec.rank, number));
@@ -174,7 +178,6 @@ fn verify(parts: &[Part], spec: &Spec, iteration: u32) -> Result<(), WorkerError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Span;
     use crate::worker::connect;
     use std::net::{IpAddr, Ipv4Addr, TcpListener};
     use std::sync::atomic::{AtomicU16, Ordering};
@@ -202,6 +205,7 @@ mod tests {
             channels,
             bytes: 100_003,
             compute: Span::from_millis(1),
+            pace: None,
             patience: Duration::from_secs(20),
         }
     }

@@ -75,11 +75,18 @@ impl Controller {
     }
 
     fn planning(fabric: &Fabric, policy: &str) -> Self {
+        Self::with(fabric, &["--policy", policy])
+    }
+
+    fn with(fabric: &Fabric, more: &[&str]) -> Self {
         let mut child = ringpath()
-            .args(["controller", &fabric.scenario(), "--policy", policy])
+            .args(["controller", &fabric.scenario()])
             .args(["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--store"])
             .arg(fabric.path("store.redb"))
+            .arg("--local")
+            .arg(fabric.path("local"))
             .args(fabric.flags())
+            .args(more)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -220,6 +227,61 @@ fn the_policy_that_is_asked_for_counts_even_if_the_store_remembers_another() {
     assert_eq!(controller.terminate(), Some(0));
     let controller = Controller::planning(&fabric, "sebf");
     settle(&controller, |queues| queues.iter().any(|queue| *queue > 0));
+}
+
+#[test]
+fn processes_that_loopback_does_not_reach_use_the_local_socket() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let fabric = Fabric::start();
+    let mut controller = Controller::start(&fabric);
+    let local = fabric.path("local");
+    let unix = format!("unix:{}", local.display());
+    let ask =
+        |words: &[&str]| output(ringpath().arg("job").args(words).args(["--controller", &unix]));
+    let submitted = ask(&["submit", &fabric.scenario(), "first", "--wait", "installed"]);
+    assert_eq!(submitted.status.code(), Some(0), "{}", stderr(&submitted));
+    assert_eq!(std::fs::metadata(&local).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let second = output(
+        ringpath()
+            .args(["controller", &fabric.scenario(), "--listen", "127.0.0.1:0", "--store"])
+            .arg(fabric.path("other.redb"))
+            .arg("--local")
+            .arg(&local)
+            .args(fabric.flags()),
+    );
+    assert!(stderr(&second).contains("another process listens on"), "{}", stderr(&second));
+    assert_eq!(ask(&["list"]).status.code(), Some(0), "the first one goes on");
+
+    // One that is killed leaves its socket; the next takes the place.
+    controller.child.kill().unwrap();
+    controller.child.wait().unwrap();
+    assert!(local.exists());
+    let next = Controller::start(&fabric);
+    let listed = ask(&["list", "-o", "json"]);
+    assert!(String::from_utf8(listed.stdout).unwrap().contains("\"first\""));
+    assert_eq!(next.terminate(), Some(0));
+    assert!(!local.exists(), "one that ends well leaves nothing");
+    assert!(stderr(&ask(&["list"])).contains("no controller at unix:"));
+}
+
+#[test]
+fn a_new_plan_is_made_on_demand_with_the_policy_named() {
+    let fabric = Fabric::start();
+    let controller = Controller::planning(&fabric, "least-loaded");
+    let submitted = controller.job(&["submit", &fabric.scenario(), "--wait", "installed"]);
+    assert_eq!(submitted.status.code(), Some(0), "{}", stderr(&submitted));
+    let replan = |args: &[&str]| {
+        let done = controller.job(&[&["replan"], args].concat());
+        (String::from_utf8(done.stdout.clone()).unwrap(), stderr(&done))
+    };
+    assert_eq!(replan(&[]).0, "generation 2\n");
+    settle(&controller, |queues| queues == [0, 0, 0, 0]);
+    assert_eq!(replan(&["--policy", "sebf"]).0, "generation 3\n");
+    settle(&controller, |queues| queues.iter().any(|queue| *queue > 0));
+    let refused = replan(&["--policy", "sebg"]).1;
+    assert!(refused.contains("no policy 'sebg'") && refused.contains("mean 'sebf'?"), "{refused}");
+    assert_eq!(replan(&[]).0, "generation 4\n", "a refusal plans nothing");
 }
 
 fn refused(args: &[&str]) -> String {

@@ -5,8 +5,8 @@ use ringpath::controller::core::Core;
 use ringpath::controller::driver::{Driver, DriverError, Handle, Parts, Peer};
 use ringpath::controller::store::{MemoryStore, RedbStore, Store};
 use ringpath::controller::{
-    Artifacts, Config, Event, FeedbackConfig, Input, Limits, Planning, TelemetryConfig,
-    TelemetryWay, policies, record,
+    Artifacts, Config, Event, FeedbackConfig, Input, Limits, Planning, ProbeConfig,
+    TelemetryConfig, TelemetryWay, policies, record,
 };
 use ringpath::id::{HostId, JobId, SwitchId};
 use ringpath::p4runtime::p4info::Index;
@@ -31,18 +31,18 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
 /// Far longer than anything here takes; only a hang reaches it.
-const WATCHDOG: Duration = Duration::from_secs(60);
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(60);
 const LEAF: SwitchId = SwitchId(0);
 /// Longer than a busy machine keeps a switch from answering.
-const PATIENT: Span = Span::from_millis(30_000);
+pub(crate) const PATIENT: Span = Span::from_millis(30_000);
 
 /// Two leaves, two spines, two hosts a leaf.
-fn topology() -> Topology {
+pub(crate) fn topology() -> Topology {
     LeafSpine::new(2, 2, 2, BitRate(1_000_000_000)).build().unwrap()
 }
 
 /// Jobs over both leaves, each with its flows.
-fn jobs(count: u32) -> Vec<(Job, Vec<Flow>)> {
+pub(crate) fn jobs(count: u32) -> Vec<(Job, Vec<Flow>)> {
     let job = |id| Job {
         id: JobId(id),
         name: format!("job{id}"),
@@ -65,10 +65,14 @@ fn jobs(count: u32) -> Vec<(Job, Vec<Flow>)> {
 
 /// `lost` is how long a switch may be out of reach before plans avoid it.
 fn core(lost: Span) -> Core {
+    core_with(lost, |_| {})
+}
+
+pub(crate) fn core_with(lost: Span, tune: impl Fn(&mut Config)) -> Core {
     let artifacts = Artifacts::built_in().unwrap();
     let program = Program::resolve(&Index::new(artifacts.p4info.clone()).unwrap()).unwrap();
     let topology = topology();
-    let config = Config {
+    let mut config = Config {
         device_ids: topology.switches().map(|switch| u64::from(switch.0) + 1).collect(),
         topology,
         artifacts,
@@ -90,7 +94,9 @@ fn core(lost: Span) -> Core {
         limits: Limits { retry_max: Span::from_millis(200), lost, ..Limits::default() },
         telemetry: TelemetryConfig { way: TelemetryWay::Auto, ..TelemetryConfig::default() },
         feedback: FeedbackConfig::default(),
+        probes: ProbeConfig::default(),
     };
+    tune(&mut config);
     Core::new(config).unwrap()
 }
 
@@ -141,8 +147,8 @@ fn peers(switches: &[Running]) -> Vec<Peer> {
     switches.iter().enumerate().map(peer).collect()
 }
 
-struct Controller {
-    handle: Handle,
+pub(crate) struct Controller {
+    pub(crate) handle: Handle,
     events: Receiver<(Time, Event)>,
     task: JoinHandle<Result<(), DriverError>>,
 }
@@ -156,7 +162,7 @@ impl Controller {
         Self::over(core(PATIENT), store, peers, record)
     }
 
-    fn over(
+    pub(crate) fn over(
         core: Core,
         store: impl Store + 'static,
         peers: Vec<Peer>,
@@ -168,7 +174,7 @@ impl Controller {
     }
 
     /// Waits for an event, and gives all that came until then.
-    async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut seen = Vec::new();
         let wait = async {
             loop {
@@ -184,7 +190,7 @@ impl Controller {
         seen
     }
 
-    async fn converged(&self) {
+    pub(crate) async fn converged(&self) {
         let wait = async {
             while !self.handle.look(Core::converged).await.unwrap() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -193,13 +199,13 @@ impl Controller {
         tokio::time::timeout(WATCHDOG, wait).await.expect("the controller does not converge");
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.handle.stop().await;
         self.task.await.unwrap().unwrap();
     }
 }
 
-fn ready(job: u32) -> impl Fn(&Event) -> bool {
+pub(crate) fn ready(job: u32) -> impl Fn(&Event) -> bool {
     move |event| *event == Event::JobReady { job: JobId(job) }
 }
 

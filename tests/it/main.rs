@@ -22,6 +22,7 @@ mod fake_device;
 mod import_command;
 mod inspect;
 mod interop;
+mod links;
 mod model;
 mod p4_artifacts;
 mod p4runtime_grpc;

@@ -112,6 +112,11 @@ async fn stats_are_printed_as_tables_and_as_json_and_only_of_the_device_asked_fo
     let folder = tempfile::tempdir().unwrap();
     let (_driver, listening) = busy(folder.path()).await;
     let ask = format!("ringpath switch --stats --grpc-server-addr {}", listening.addr());
+    let change = format!("ringpath switch port-rate --grpc-server-addr {}", listening.addr());
+    let (result, text) = command(format!("{change} 1=20Mbps 2=none")).await;
+    assert_eq!((result, text.as_str()), (Ok(Exit::Done), "port 1: 20Mbps\nport 2: no shaper\n"));
+    let error = command(format!("{change} 9=none")).await.0.unwrap_err();
+    assert!(error.contains("port 9 has no interface"), "{error}");
     let (result, text) = command(ask.clone()).await;
     assert_eq!(result, Ok(Exit::Done));
     assert!(text.contains("1  lost, dropped by the program's ingress"), "{text}");

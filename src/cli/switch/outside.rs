@@ -12,8 +12,40 @@ use std::path::PathBuf;
 /// A shaper's rate, of one port or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRate {
-    port: Option<PortNo>,
-    rate: BitRate,
+    /// The port; `None` = all.
+    pub port: Option<PortNo>,
+    /// The rate; `None` = no shaper.
+    pub rate: Option<BitRate>,
+}
+
+impl std::fmt::Display for PortRate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.port {
+            Some(port) => write!(f, "port {}: ", port.0)?,
+            None => write!(f, "all ports: ")?,
+        }
+        match self.rate {
+            Some(rate) => write!(f, "{rate}"),
+            None => write!(f, "no shaper"),
+        }
+    }
+}
+
+/// `PORT=RATE` or `PORT=none`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn change(text: &str) -> Result<PortRate, String> {
+    if let Some((port, "none")) = text.split_once('=') {
+        // With any rate, so that the port is read by the same rules.
+        return Ok(PortRate { rate: None, ..rate(&format!("{port}=1"))? });
+    }
+    match rate(text)? {
+        PortRate { port: None, .. } => {
+            Err("it names no port; write for example 3=10Mbps".to_owned())
+        }
+        change => Ok(change),
+    }
 }
 
 fn rate(text: &str) -> Result<PortRate, String> {
@@ -30,7 +62,7 @@ fn rate(text: &str) -> Result<PortRate, String> {
     if rate.0 == 0 {
         return Err("a rate of 0 sends nothing; leave the flag out for no shaper".to_owned());
     }
-    Ok(PortRate { port, rate })
+    Ok(PortRate { port, rate: Some(rate) })
 }
 
 /// Flags of ports.
@@ -76,7 +108,7 @@ impl Outside {
         // The last word counts, that of one port before that of all.
         let of = |port: PortNo| {
             let last = |wanted| self.port_rate.iter().rev().find(|rate| rate.port == wanted);
-            last(Some(port)).or_else(|| last(None)).map(|rate| rate.rate)
+            last(Some(port)).or_else(|| last(None)).and_then(|rate| rate.rate)
         };
         Ok(self.interface.iter().map(|spec| (spec.clone(), of(spec.port))).collect())
     }
@@ -122,6 +154,20 @@ mod tests {
         let line = Line::try_parse_from(line).map_err(|error| error.to_string())?;
         let wanted = line.outside.wanted(&Config::default()).map_err(|error| error.to_string())?;
         Ok(wanted.iter().map(|(spec, rate)| (spec.port.0, rate.map(|rate| rate.0))).collect())
+    }
+
+    #[test]
+    fn a_change_of_rate_names_its_port() {
+        let told = |text| change(text).map(|change| change.to_string());
+        assert_eq!(told("3=10Mbps").unwrap(), "port 3: 10Mbps");
+        assert_eq!(told("3=none").unwrap(), "port 3: no shaper");
+        for (text, part) in [
+            ("10Mbps", "names no port"),
+            ("600=none", "'600' is no port"),
+            ("3=0", "sends nothing"),
+        ] {
+            assert!(told(text).unwrap_err().contains(part), "{text}");
+        }
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The service `ringpath.v1.Switch`: what the switch counted and how its ports are. In: the shared switch and its ports. Out: messages; a
-//! stream of events. Must not change anything.
+//! The service `ringpath.v1.Switch`: what the switch counted, how its ports are and how fast. In: the shared switch and its ports. Out:
+//! messages; a stream of events. Must not change anything but rates.
 
 use crate::id::PortNo;
 use crate::p4runtime::proto::ringpath::v1::switch_server::{Switch as Service, SwitchServer};
 use crate::p4runtime::proto::ringpath::v1::{
     self as proto, GetStatisticsRequest, GetStatisticsResponse, Loss, NamedCount, PortEvent,
-    PortStatistics, QueueStatistics, WatchPortsRequest,
+    PortStatistics, QueueStatistics, SetPortRateRequest, SetPortRateResponse, WatchPortsRequest,
 };
 use crate::p4runtime::server::service::Handle;
 use crate::switch::port::{Board, COUNTERS, Event, Face};
@@ -13,6 +13,7 @@ use crate::switch::real_time::Driver;
 use crate::switch::stats::{Count, PortStats};
 use crate::switch::{Drop, Switch};
 use crate::time::Time;
+use crate::units::BitRate;
 use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -186,6 +187,26 @@ impl Service for Statistics {
         let parts = tokio_stream::once(first).chain(later);
         Ok(Response::new(Box::pin(Events { parts: Box::pin(parts), ready: VecDeque::new() })))
     }
+
+    async fn set_port_rate(
+        &self,
+        request: Request<SetPortRateRequest>,
+    ) -> Result<Response<SetPortRateResponse>, Status> {
+        let SetPortRateRequest { device_id, port, bits_per_second } = request.into_inner();
+        self.known(device_id)?;
+        let face = self.board.faces.iter().find(|face| u32::from(face.port.0) == port);
+        let face = face.ok_or_else(|| {
+            Status::not_found(format!(
+                "port {port} has no interface; `ringpath switch --stats` lists those that have"
+            ))
+        })?;
+        let rate = bits_per_second.map(BitRate);
+        // Noted first: a port that goes up or down meanwhile then does so with the new rate.
+        face.set_rate(rate);
+        self.handle.drive(|switch, _| switch.set_port(face.port, face.up(), rate));
+        self.handle.wake();
+        Ok(Response::new(SetPortRateResponse {}))
+    }
 }
 
 #[cfg(test)]
@@ -202,6 +223,30 @@ mod tests {
         let ports = Ports::files(&wanted, folder, Span::ZERO).unwrap();
         let server = Server::new(Switch::new(Config::default()), Profile::Spec);
         Driver::start(Arc::new(Mutex::new(server)), ports).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_rate_is_set_at_a_port_that_has_an_interface_and_at_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let driver = driver(folder.path());
+        let service = Statistics::new(&driver, 3);
+        let set = |device_id, port, bits_per_second| {
+            let request = SetPortRateRequest { device_id, port, bits_per_second };
+            service.set_port_rate(Request::new(request))
+        };
+        let rate = |port| {
+            let rate = driver.handle().drive(|switch, _| switch.traffic().rate(PortNo(port)));
+            (rate, driver.board().faces[usize::from(port) - 1].rate())
+        };
+        set(3, 2, Some(5000)).await.unwrap();
+        assert_eq!(rate(1), (None, None));
+        assert_eq!(rate(2), (Some(BitRate(5000)), Some(BitRate(5000))));
+        set(3, 2, None).await.unwrap();
+        assert_eq!(rate(2), (None, None));
+        for (device, port) in [(0, 2), (3, 7)] {
+            let refused = set(device, port, None).await.err().unwrap();
+            assert_eq!(refused.code(), tonic::Code::NotFound);
+        }
     }
 
     fn event(number: usize) -> Event {

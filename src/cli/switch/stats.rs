@@ -15,7 +15,7 @@ use std::io::Write;
 use tonic::Streaming;
 
 /// Longest wait for an answer.
-const PATIENCE: Span = Span(10_000_000_000);
+pub(super) const PATIENCE: Span = Span(10_000_000_000);
 
 /// Flags of a look at a switch that runs.
 #[derive(Clone, Debug, Default, clap::Args)]

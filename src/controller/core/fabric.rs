@@ -17,11 +17,36 @@ impl Core {
             self.notify(Event::Rejected { reason });
             return;
         }
-        let changed = match up {
-            true => self.ground.down.remove(link),
-            false => self.ground.down.insert(link),
+        match up {
+            true => self.ground.reported.remove(link),
+            false => self.ground.reported.insert(link),
+        };
+        self.link_changed(link);
+    }
+
+    /// Probes of a link come or do not.
+    pub(super) fn silent_link(&mut self, link: LinkId, silent: bool) {
+        match silent {
+            true => self.ground.silent.insert(link),
+            false => self.ground.silent.remove(link),
+        };
+        self.link_changed(link);
+    }
+
+    fn link_changed(&mut self, link: LinkId) {
+        let ground = &mut self.ground;
+        let down = ground.reported.contains(link) || ground.silent.contains(link);
+        let changed = match down {
+            true => ground.down.insert(link),
+            false => ground.down.remove(link),
         };
         self.rebuild |= changed;
+    }
+
+    /// Whether a port at either end of the link's cable is reported down.
+    pub(super) fn ports_down(&self, link: LinkId) -> bool {
+        let reverse = self.config.topology.reverse(link);
+        self.ground.reported.contains(link) || self.ground.reported.contains(reverse)
     }
 
     /// Whether either direction of the link's cable is reported down.

@@ -159,8 +159,7 @@ impl Core {
             self.policy = policy;
             return;
         }
-        let known: Vec<&str> = self.config.policies.iter().map(|policy| policy.name()).collect();
-        let known = known.join(", ");
+        let known = self.policies().collect::<Vec<_>>().join(", ");
         let reason = format!("there is no policy '{policy}'; choose one of: {known}");
         self.notify(Event::Rejected { reason });
     }

@@ -75,11 +75,12 @@ impl Core {
         None
     }
 
-    /// A packet, digest or notification. Readout replies are matched by their id before anything else is looked at; the
+    /// A packet, digest or notification. Readout replies are matched by their id before anything else is looked at, probes by their MAC; the
     /// rest has no listener yet.
     fn delivered(&mut self, id: SwitchId, message: &proto::StreamMessageResponse) {
         if let Some(proto::stream_message_response::Update::Packet(packet)) = &message.update {
             self.readout_answered(id, packet);
+            self.probe_heard(id, packet);
         }
     }
 

@@ -5,6 +5,7 @@ mod feedback;
 mod members;
 mod net;
 mod planning;
+mod probes;
 
 use super::*;
 use crate::controller::record;

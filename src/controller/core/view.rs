@@ -68,4 +68,9 @@ impl Core {
     pub fn policy(&self) -> &str {
         &self.policy
     }
+
+    /// Names of the policies that can be put in force.
+    pub fn policies(&self) -> impl Iterator<Item = &str> {
+        self.config.policies.iter().map(|policy| policy.name())
+    }
 }

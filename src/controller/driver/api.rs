@@ -14,11 +14,13 @@ use crate::p4runtime::proto::ringpath::v1::controller_server::{
 };
 use crate::p4runtime::proto::ringpath::v1::{
     self as proto, CancelJobRequest, CancelJobResponse, GetStatusRequest, GetStatusResponse,
-    ListJobsRequest, ListJobsResponse, ReportProgressRequest, ReportProgressResponse,
-    SubmitJobsRequest, SubmitJobsResponse, SwitchStatus, WatchEventsRequest, WatchEventsResponse,
-    submit_jobs_request::Wait, submit_jobs_response::Result as Outcome,
+    ListJobsRequest, ListJobsResponse, ReplanRequest, ReplanResponse, ReportProgressRequest,
+    ReportProgressResponse, SubmitJobsRequest, SubmitJobsResponse, SwitchStatus,
+    WatchEventsRequest, WatchEventsResponse, submit_jobs_request::Wait,
+    submit_jobs_response::Result as Outcome,
 };
 use crate::time::{Span, Time};
+use crate::topology::suggest::hint;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,16 +31,21 @@ use tokio_stream::wrappers::{
     BroadcastStream, TcpListenerStream, errors::BroadcastStreamRecvError,
 };
 use tokio_stream::{Stream, StreamExt as _};
+use tonic::transport::server::Router;
 use tonic::{Request, Response, Status};
 
 mod job;
+mod local;
+
+pub use local::{Local, serve_local};
 
 /// Bytes of one request: jobs of a whole fabric fit a hundred times.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 /// Calls at once per connection, watchers among them.
 const CALLS_MAX: u32 = 256;
 
-/// The service of one controller.
+/// The service of one controller. Clones share it, so that it can be offered in several places.
+#[derive(Clone)]
 pub struct Api {
     handle: Handle,
     /// Ids are taken one request after the other.
@@ -65,6 +72,21 @@ pub enum ApiError {
     /// The descriptors do not decode.
     #[error("reflection is not available")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// Something else is where the local socket should be.
+    #[error("{} is there and is no socket; it is left alone, give another --local", .0.display())]
+    NoSocket(std::path::PathBuf),
+    /// Another process listens on the local socket.
+    #[error("another process listens on {}; stop it, or give another --local", .0.display())]
+    InUse(std::path::PathBuf),
+    /// The local socket cannot be had.
+    #[error("cannot listen on the local socket {}", path.display())]
+    Local {
+        /// Its path.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
 }
 
 /// A service that runs; dropping it ends it.
@@ -92,17 +114,9 @@ impl Drop for Serving {
 ///
 /// # Errors
 /// [`ApiError`].
-pub async fn serve(addr: SocketAddr, handle: Handle) -> Result<Serving, ApiError> {
+pub async fn serve(addr: SocketAddr, api: &Api) -> Result<Serving, ApiError> {
     let (listener, addr) = loopback(addr).await?;
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(DESCRIPTOR_SET)
-        .build_v1()?;
-    let api = ControllerServer::new(Api { handle, submitting: Arc::default() })
-        .max_decoding_message_size(REQUEST_BYTES_MAX);
-    let router = tonic::transport::Server::builder()
-        .max_concurrent_streams(CALLS_MAX)
-        .add_service(api)
-        .add_service(reflection);
+    let router = router(api)?;
     let task = tokio::spawn(async move {
         let served = router.serve_with_incoming(TcpListenerStream::new(listener)).await;
         if let Err(error) = served {
@@ -110,6 +124,16 @@ pub async fn serve(addr: SocketAddr, handle: Handle) -> Result<Serving, ApiError
         }
     });
     Ok(Serving { addr, task })
+}
+
+/// What is served, wherever it is.
+fn router(api: &Api) -> Result<Router, ApiError> {
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTOR_SET)
+        .build_v1()?;
+    let api = ControllerServer::new(api.clone()).max_decoding_message_size(REQUEST_BYTES_MAX);
+    let mut server = tonic::transport::Server::builder().max_concurrent_streams(CALLS_MAX);
+    Ok(server.add_service(api).add_service(reflection))
 }
 
 /// A listener that only this machine can reach, and its address.
@@ -139,6 +163,20 @@ pub(super) fn status(core: &Core) -> GetStatusResponse {
     }
 }
 
+/// The input that makes a new plan, with a policy or, if it is empty, the one in force.
+fn plan_with(core: &Core, policy: String) -> Result<Input, Status> {
+    if policy.is_empty() || policy == core.policy() {
+        return Ok(Input::Replan);
+    }
+    let known: Vec<&str> = core.policies().collect();
+    if known.contains(&policy.as_str()) {
+        return Ok(Input::SetPolicy { policy });
+    }
+    let hint = hint(&policy, known.iter().copied());
+    let text = format!("there is no policy '{policy}'; choose one of: {}{hint}", known.join(", "));
+    Err(Status::invalid_argument(text))
+}
+
 impl From<Gone> for Status {
     fn from(gone: Gone) -> Self {
         Self::unavailable(gone.to_string())
@@ -155,6 +193,12 @@ enum Stage {
 }
 
 impl Api {
+    /// The service of a driver.
+    #[must_use]
+    pub fn new(handle: Handle) -> Self {
+        Self { handle, submitting: Arc::default() }
+    }
+
     async fn submitted(&self, request: SubmitJobsRequest) -> Result<SubmitJobsResponse, Status> {
         if request.jobs.is_empty() {
             return Err(Status::invalid_argument("no job is given; name at least one"));
@@ -292,6 +336,18 @@ impl Service for Api {
             }
         });
         Ok(Response::new(Box::pin(told)))
+    }
+
+    async fn replan(
+        &self,
+        request: Request<ReplanRequest>,
+    ) -> Result<Response<ReplanResponse>, Status> {
+        let ReplanRequest { policy } = request.into_inner();
+        let input = self.handle.look(move |core| plan_with(core, policy)).await??;
+        self.handle.input(input).await?;
+        // Questions and inputs are taken in order: the answer is of the new plan.
+        let generation = self.handle.look(|core| core.generation()).await?;
+        Ok(Response::new(ReplanResponse { generation }))
     }
 
     async fn get_status(

@@ -5,7 +5,7 @@
 
 use super::api::{self, ApiError};
 use super::{Gone, Handle};
-use crate::controller::core::Core;
+use crate::controller::core::{Core, ProbeCounts};
 use crate::controller::messages::Event;
 use crate::p4runtime::proto::ringpath::v1::{GetStatusResponse, SwitchStatus};
 use crate::time::Time;
@@ -62,6 +62,8 @@ struct Metrics {
     generation: Gauge,
     converged: Gauge,
     used: Family<Labels<1>, Gauge>,
+    links: Family<Labels<1>, Gauge>,
+    probes: Family<Labels<1>, Gauge>,
 }
 
 impl Metrics {
@@ -77,6 +79,8 @@ impl Metrics {
             generation: Gauge::default(),
             converged: Gauge::default(),
             used: Family::default(),
+            links: Family::default(),
+            probes: Family::default(),
         };
         let registry = &mut metrics.registry;
         registry.register("events", "What the controller told, by kind", metrics.events.clone());
@@ -105,6 +109,16 @@ impl Metrics {
             metrics.converged.clone(),
         );
         registry.register("switch_used", "1 for switches that plans use", metrics.used.clone());
+        registry.register(
+            "links",
+            "Directions between switches, by whether plans may use them",
+            metrics.links.clone(),
+        );
+        registry.register(
+            "probes",
+            "Probes since the controller started, by what they came to",
+            metrics.probes.clone(),
+        );
         metrics
     }
 
@@ -115,6 +129,22 @@ impl Metrics {
         self.outside.set(number(seen.status.flows_outside));
         self.generation.set(number(seen.status.generation));
         self.converged.set(seen.status.converged.into());
+        let (up, down) = seen.links;
+        for (state, count) in [("up", up), ("down", down)] {
+            self.links.get_or_create(&[("state", state.to_owned())]).set(number(count as u64));
+        }
+        let ProbeCounts { sent, heard, lost, astray, forged, stale } = seen.probes;
+        let probes = [
+            ("sent", sent),
+            ("heard", heard),
+            ("lost", lost),
+            ("astray", astray),
+            ("forged", forged),
+            ("stale", stale),
+        ];
+        for (kind, count) in probes {
+            self.probes.get_or_create(&[("kind", kind.to_owned())]).set(number(count));
+        }
         for SwitchStatus { name, used } in &seen.status.switches {
             self.used.get_or_create(&[("switch", name.clone())]).set((*used).into());
         }
@@ -131,6 +161,8 @@ impl Metrics {
 struct Seen {
     jobs: u64,
     flows: u64,
+    links: (usize, usize),
+    probes: ProbeCounts,
     status: GetStatusResponse,
 }
 
@@ -138,6 +170,8 @@ fn see(core: &Core) -> Seen {
     Seen {
         jobs: core.jobs().count() as u64,
         flows: core.jobs().map(|(_, flows)| flows.len() as u64).sum(),
+        links: core.inner_links(),
+        probes: core.probe_counts(),
         status: api::status(core),
     }
 }
@@ -243,6 +277,8 @@ mod tests {
         metrics.look(&Seen {
             jobs: 2,
             flows: 8,
+            links: (11, 1),
+            probes: ProbeCounts { sent: 40, lost: 3, ..ProbeCounts::default() },
             status: GetStatusResponse {
                 policy: "joint".into(),
                 generation: 5,
@@ -259,6 +295,9 @@ mod tests {
             "ringpath_flows_outside 1",
             "ringpath_generation 5",
             "ringpath_converged 0",
+            "ringpath_links{state=\"down\"} 1",
+            "ringpath_probes{kind=\"sent\"} 40",
+            "ringpath_probes{kind=\"lost\"} 3",
             "ringpath_switch_used{switch=\"leaf1\"} 1",
             "ringpath_switch_used{switch=\"leaf2\"} 0",
             "ringpath_call_seconds_count{switch=\"leaf1\",rpc=\"Write\"} 1",

@@ -103,6 +103,13 @@ impl<D: Device + 'static> Handle<D> {
         self.quietly(|server, now| (action(server.device_mut(), now), Vec::new()))
     }
 
+    /// Has the driver look at the device again, as after a client's request.
+    pub fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            wake();
+        }
+    }
+
     /// The shared server.
     #[must_use]
     pub fn server(&self) -> &Shared<D> {
@@ -141,9 +148,7 @@ impl<D: Device + 'static> Handle<D> {
 
     fn locked<R>(&self, action: impl FnOnce(&mut Server<D>, Time) -> (R, Vec<ToClient>)) -> R {
         let result = self.quietly(action);
-        if let Some(wake) = &self.wake {
-            wake();
-        }
+        self.wake();
         result
     }
 

@@ -3,7 +3,7 @@
 use super::{RunError, RunSpec};
 use crate::controller::config::Config;
 use crate::controller::core::Core;
-use crate::controller::{FeedbackConfig, Limits, TelemetryConfig, TelemetryWay};
+use crate::controller::{FeedbackConfig, Limits, ProbeConfig, TelemetryConfig, TelemetryWay};
 use crate::id::{JobId, LinkId};
 use crate::p4runtime::p4info::Index;
 use crate::pipeline::counters::Counters;
@@ -44,6 +44,8 @@ pub struct Options {
     pub telemetry: TelemetryConfig,
     /// What the controller does about stragglers; the path's floor is set by the run's packet time.
     pub feedback: FeedbackConfig,
+    /// How the controller looks at cables.
+    pub probes: ProbeConfig,
     /// Switches behave like BMv2 behind PI, which refuses RegisterEntry.
     pub mimic_bmv2: bool,
 }
@@ -61,6 +63,7 @@ impl Default for Options {
             // Its timer never ends, so whoever waits for the end of all events turns it on knowingly.
             telemetry: TelemetryConfig { way: TelemetryWay::Off, ..TelemetryConfig::default() },
             feedback: FeedbackConfig::default(),
+            probes: ProbeConfig::default(),
             mimic_bmv2: false,
         }
     }
@@ -185,6 +188,7 @@ pub fn assemble(spec: &RunSpec<'_>) -> Result<Assembly, RunError> {
         limits: Limits { flip_deadline: FLIP_DEADLINE, ..Limits::default() },
         telemetry: TelemetryConfig { scale: scale.sigma, ..spec.options.telemetry },
         feedback: spec.options.feedback.with_packet_time(scale.slowest_packet_time()),
+        probes: spec.options.probes,
     })?;
     let telemetry_registers: Vec<u32> =
         program.cells.iter().flat_map(crate::pipeline::telemetry::Registers::ids).collect();

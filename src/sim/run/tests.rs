@@ -9,6 +9,7 @@ use crate::time::Span;
 use crate::workload::scenario::{Event, EventKind};
 use std::sync::{Arc, LazyLock};
 
+mod probes;
 mod telemetry;
 
 /// Spreads flows over paths and queues in turn.

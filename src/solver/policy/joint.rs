@@ -23,10 +23,12 @@ use crate::solver::objective::{Evaluator, Yardstick};
 use crate::solver::{Effort, Policy, Problem};
 use crate::topology::Path;
 use rayon::prelude::*;
+use scope::Scope;
 
 pub mod estimate;
 mod lane;
 mod moves;
+pub mod scope;
 mod starts;
 #[cfg(test)]
 mod tests;
@@ -51,13 +53,23 @@ impl Policy for Joint {
     }
 
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan {
-        let instance = Instance::new(problem);
-        let found = search_from(&instance, effort, &in_force(problem));
-        Instance::plan(problem, &found.choice, self.name(), |flow| {
-            let queue = found.choice.queue[flow];
-            format!("queue {queue} and path by simulation, started from {}", found.start)
-        })
+        plan_within(problem, effort, self.name(), &Scope::everything())
     }
+}
+
+/// The plan of a search that may choose what `scope` says, under a policy's name.
+pub(super) fn plan_within(
+    problem: &Problem<'_>,
+    effort: &Effort<'_>,
+    name: &str,
+    scope: &Scope,
+) -> Plan {
+    let instance = Instance::new(problem);
+    let found = search_within(&instance, effort, &in_force(problem), scope);
+    Instance::plan(problem, &found.choice, name, |flow| {
+        let queue = found.choice.queue[flow];
+        format!("queue {queue} and path by simulation, started from {}", found.start)
+    })
 }
 
 /// The best choice found.
@@ -91,7 +103,7 @@ pub const WORTH_A_CHANGE: f64 = 0.02;
 /// Searches until the budget is used or `stop` says so. Always returns at least the best start.
 #[must_use]
 pub fn search(instance: &Instance, effort: &Effort<'_>) -> Found {
-    search_from(instance, effort, &[])
+    search_within(instance, effort, &[], &Scope::everything())
 }
 
 /// As [`search`], from what is in force: it is one more start, with new flows on the least loaded of their paths. It stays
@@ -103,8 +115,22 @@ pub fn search_from(
     effort: &Effort<'_>,
     routes: &[Option<(u16, u8)>],
 ) -> Found {
-    let present = starts::in_force(instance, routes);
-    let found = explore(instance, effort, present.as_ref());
+    search_within(instance, effort, routes, &Scope::everything())
+}
+
+/// As [`search_from`], choosing only what `scope` leaves open.
+#[must_use]
+pub fn search_within(
+    instance: &Instance,
+    effort: &Effort<'_>,
+    routes: &[Option<(u16, u8)>],
+    scope: &Scope,
+) -> Found {
+    let mut present = starts::in_force(instance, routes);
+    if let Some(start) = &mut present {
+        scope.confine(instance, &mut start.choice);
+    }
+    let found = explore(instance, effort, present.as_ref(), scope);
     let Some(present) = present.filter(|_| instance.rings.len() <= SIMULATED_RINGS_MAX) else {
         return found;
     };
@@ -142,15 +168,22 @@ fn trim(
     found
 }
 
-fn explore(instance: &Instance, effort: &Effort<'_>, present: Option<&starts::Start>) -> Found {
+fn explore(
+    instance: &Instance,
+    effort: &Effort<'_>,
+    present: Option<&starts::Start>,
+    scope: &Scope,
+) -> Found {
     if instance.rings.len() > SIMULATED_RINGS_MAX {
-        return unsimulated(instance, effort);
+        return unsimulated(instance, effort, scope);
     }
     let yardstick = Yardstick::new(instance, effort);
-    let mut pool = starts::simulated(instance, effort, &yardstick, present);
+    let mut pool = starts::simulated(instance, effort, &yardstick, present, scope);
     let mut evaluations = pool.len() as u64;
     let mut lanes: Vec<lane::Lane<'_>> = (0..LANES)
-        .map(|id| lane::Lane::new(instance, &yardstick, effort, id, &pool[id % pool.len()]))
+        .map(|id| {
+            lane::Lane::new((instance, &yardstick, scope), effort, id, &pool[id % pool.len()])
+        })
         .collect();
     pool.truncate(1);
     let Some(mut best) = pool.pop() else {
@@ -183,8 +216,8 @@ fn explore(instance: &Instance, effort: &Effort<'_>, present: Option<&starts::St
 const SIMULATED_RINGS_MAX: usize = 256;
 
 /// The best start by the estimate; its score is the estimate.
-fn unsimulated(instance: &Instance, effort: &Effort<'_>) -> Found {
-    let best = starts::ranked(instance, effort).into_iter().next();
+fn unsimulated(instance: &Instance, effort: &Effort<'_>, scope: &Scope) -> Found {
+    let best = starts::ranked(instance, effort, scope).into_iter().next();
     let nothing = Found {
         choice: Choice::first(instance.flows.len()),
         score: f64::INFINITY,

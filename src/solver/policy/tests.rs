@@ -55,6 +55,12 @@ fn names_are_unique_and_lead_back_to_their_policies() {
 }
 
 #[test]
+fn a_policy_is_not_added_under_the_name_of_another() {
+    assert_eq!(add(vec![&ecmp::Ecmp]), Err(AddError::Taken("ecmp".to_owned())));
+    assert_eq!(all().len(), names().len());
+}
+
+#[test]
 fn ecmp_spreads_flows_over_all_paths_and_knows_no_queues() {
     let mut used = BTreeSet::new();
     for seed in 0..4 {

@@ -59,7 +59,6 @@ enum Kind {
 struct Slot {
     face: Arc<Face>,
     kind: Kind,
-    rate: Option<BitRate>,
     /// What comes in and what goes out.
     recorders: Option<(Recorder, Recorder)>,
     /// The switch was told that it is full.
@@ -78,7 +77,7 @@ pub struct Ports {
     index: Vec<Option<u16>>,
     links: Option<Links>,
     /// Ports to be set up or down in the switch.
-    changes: Vec<(PortNo, bool, Option<BitRate>)>,
+    changes: Vec<(Arc<Face>, bool)>,
     look_at: Time,
     /// Time of day when the switch's clock began, nanoseconds since 1970.
     began_ns: u64,
@@ -103,7 +102,8 @@ impl Ports {
         if let Some(pair) = wanted.windows(2).find(|pair| pair[0].0.port == pair[1].0.port) {
             return Err(OpenError::Twice(format!("port {}", pair[0].0.port.0)));
         }
-        let faces: Vec<_> = wanted.iter().map(|(spec, _)| Arc::new(Face::new(spec))).collect();
+        let faces: Vec<_> =
+            wanted.iter().map(|(spec, rate)| Arc::new(Face::new(spec, *rate))).collect();
         let mut index = vec![None; usize::from(PORT_MAX) + 1];
         for (place, face) in faces.iter().enumerate() {
             if let Some(slot) = index.get_mut(usize::from(face.port.0)) {
@@ -133,15 +133,13 @@ impl Ports {
         };
         let links = Links::open().map_err(|error| failed("links", error))?;
         for face in faces {
-            let rate =
-                wanted.iter().find(|(spec, _)| spec.port == face.port).and_then(|(_, rate)| *rate);
             let mut interface = Interface::new(Arc::clone(&face));
             let link = interface.look(&links).map_err(|error| failed(&face.name, error))?;
-            ports.changes.push((face.port, link.up, rate));
+            ports.changes.push((Arc::clone(&face), link.up));
             face.set_up(link.up);
             let recorders = pcap.map(|folder| recorders(folder, &face.name)).transpose()?;
             let kind = Kind::Interface(interface);
-            ports.slots.push(Slot { face, kind, rate, recorders, held: false, waiting: false });
+            ports.slots.push(Slot { face, kind, recorders, held: false, waiting: false });
         }
         ports.links = Some(links);
         ports.look_at = Time::NEVER;
@@ -157,21 +155,12 @@ impl Ports {
         let (mut ports, faces) = Self::new(wanted)?;
         let mut first = None;
         for face in faces {
-            let rate =
-                wanted.iter().find(|(spec, _)| spec.port == face.port).and_then(|(_, rate)| *rate);
             let files = Files::open(folder, &face.name)?;
             first = first.into_iter().chain(files.captured_at()).min();
-            ports.changes.push((face.port, true, rate));
+            ports.changes.push((Arc::clone(&face), true));
             face.set_up(true);
             let kind = Kind::Files(files);
-            ports.slots.push(Slot {
-                face,
-                kind,
-                rate,
-                recorders: None,
-                held: false,
-                waiting: false,
-            });
+            ports.slots.push(Slot { face, kind, recorders: None, held: false, waiting: false });
         }
         ports.files = first.map(|first| (Time::ZERO + pause, first));
         ports.look_at = Time::NEVER;
@@ -275,7 +264,7 @@ impl Ports {
                 };
                 let Face { port, name, .. } = &*slot.face;
                 tracing::info!(port = port.0, interface = %name, up, %reason, "port");
-                self.changes.push((*port, up, slot.rate));
+                self.changes.push((Arc::clone(&slot.face), up));
                 self.board.tell(&Event { port: *port, name: name.clone(), up, reason });
             }
         }
@@ -366,8 +355,8 @@ impl Ports {
 
     /// Tells the switch of ports that went up or down, and of those that take packets again.
     fn apply(&mut self, switch: &mut Switch, now: Time) {
-        for (port, up, rate) in self.changes.drain(..) {
-            switch.set_port(port, up, rate);
+        for (face, up) in self.changes.drain(..) {
+            switch.set_port(face.port, up, face.rate());
         }
         for slot in &mut self.slots {
             if slot.held && !slot.waiting {

@@ -3,7 +3,7 @@ use super::ring::{SEND_MAX, slot_bytes};
 use super::*;
 
 fn face() -> Arc<Face> {
-    Arc::new(Face::new(&"7@nowhere".parse().unwrap()))
+    Arc::new(Face::new(&"7@nowhere".parse().unwrap(), None))
 }
 
 #[test]

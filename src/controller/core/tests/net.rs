@@ -14,6 +14,7 @@ use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
 use crate::p4runtime::rpc::{Code, Failure, Rpc, StreamEnd};
 use crate::p4runtime::server::{Profile, Server, StreamId};
 use crate::pipeline::labels::Label;
+use crate::pipeline::probe::{ProbeKey, received};
 use crate::pipeline::slots::Sizes;
 use crate::pipeline::{Program, Settings, path_forward};
 use crate::plan::{Assignment, Plan};
@@ -85,6 +86,14 @@ pub(super) struct Net {
     pub(super) cut: Option<usize>,
     /// Largest number of updates in one Write.
     pub(super) largest: usize,
+    /// Directions that carry no probe.
+    pub(super) silent: BTreeSet<LinkId>,
+    /// Directions that end where another should.
+    pub(super) wired: BTreeMap<LinkId, LinkId>,
+    /// What a switch stamps on probes instead of its incarnation.
+    pub(super) stamps: BTreeMap<SwitchId, u32>,
+    /// The last probe that came over each direction.
+    pub(super) probes: BTreeMap<LinkId, (SwitchId, proto::PacketIn)>,
     /// Check `LabelsInstalled` after every step; off while a restarted switch is repaired.
     pub(super) check_labels: bool,
     program: Arc<Program>,
@@ -123,6 +132,7 @@ pub(super) fn config(topology: Topology, tune: impl Fn(&mut Config)) -> Config {
         limits: Limits::default(),
         telemetry: TelemetryConfig { way: TelemetryWay::Off, ..TelemetryConfig::default() },
         feedback: crate::controller::FeedbackConfig::default(),
+        probes: crate::controller::ProbeConfig::default(),
     };
     tune(&mut config);
     config
@@ -176,6 +186,10 @@ impl Net {
             write_faults: VecDeque::new(),
             cut: None,
             largest: 0,
+            silent: BTreeSet::new(),
+            wired: BTreeMap::new(),
+            stamps: BTreeMap::new(),
+            probes: BTreeMap::new(),
             check_labels: true,
             program: program.clone(),
             topology,
@@ -188,7 +202,7 @@ impl Net {
 
     pub(super) fn boot(&mut self) {
         let stored = self.store.load().unwrap();
-        self.input(Input::Boot { stored, wall_ms: self.wall_ms });
+        self.input(Input::Boot { stored, wall_ms: self.wall_ms, probe_key: ProbeKey([9; 32]) });
     }
 
     /// The controller dies and another starts on its store; streams break.
@@ -249,6 +263,7 @@ impl Net {
                 let Some((_, id)) = self.streams.get(&switch).copied() else { return };
                 for message in messages {
                     let now = self.now;
+                    self.carry_probe(switch, &message);
                     let out = self.servers[switch.index()].stream_message(now, id, message);
                     self.deliver(switch, out);
                 }
@@ -259,6 +274,40 @@ impl Net {
                 }
             }
         }
+    }
+
+    /// A probe goes over its cable and comes back as the program of the switch there sends it.
+    fn carry_probe(&mut self, from: SwitchId, message: &proto::StreamMessageRequest) {
+        use proto::stream_message_request::Update;
+        let Some(Update::Packet(out)) = &message.update else { return };
+        if out.payload.get(17) != Some(&16) {
+            return;
+        }
+        let port = u16::from_be_bytes([out.payload[22], out.payload[23]]);
+        let links = self.topology.out_links(self.topology.switch_node(from)).iter();
+        let mut links = links.filter(|link| self.topology.link(**link).from_port.0 == port);
+        let link = *links.next().expect("a cable");
+        if self.silent.contains(&link) {
+            return;
+        }
+        let end = self.topology.link(*self.wired.get(&link).unwrap_or(&link));
+        let to = self.topology.as_switch(end.to).expect("a switch");
+        let stamp = |switch: SwitchId| {
+            let own = self.core.switches[switch.index()].incarnation;
+            self.stamps.get(&switch).copied().unwrap_or(own)
+        };
+        let probes = self.program.probes;
+        let packet = received(&probes, out, (end.to_port, stamp(from), stamp(to)));
+        self.probes.insert(link, (to, packet.clone()));
+        self.packet_in(to, packet, Span(DELAY.0 * 2));
+    }
+
+    /// A switch sends a packet to the controller.
+    pub(super) fn packet_in(&mut self, switch: SwitchId, packet: proto::PacketIn, after: Span) {
+        let Some((stream, _)) = self.streams.get(&switch).copied() else { return };
+        let update = Some(proto::stream_message_response::Update::Packet(packet));
+        let message = proto::StreamMessageResponse { update };
+        self.later(self.now + after, Step::Input(Input::Stream { switch, stream, message }));
     }
 
     fn deliver(

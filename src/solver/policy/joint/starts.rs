@@ -2,7 +2,8 @@
 //!
 //! In: an instance. Out: choices with simulated scores, best first. Must not know: moves, lanes.
 
-use super::super::{crux, greedy, least_loaded, paper, sebf};
+use super::super::{crux, greedy, least_loaded, paper, sebf, sincronia};
+use super::scope::Scope;
 use super::{Found, by_duty, estimate, lane};
 use crate::solver::Effort;
 use crate::solver::instance::{Choice, Instance};
@@ -40,8 +41,9 @@ pub(super) fn simulated(
     effort: &Effort<'_>,
     yardstick: &Yardstick,
     present: Option<&Start>,
+    scope: &Scope,
 ) -> Vec<Start> {
-    let mut starts = ranked(instance, effort);
+    let mut starts = ranked(instance, effort, scope);
     // What is in force is a start whatever the estimate thinks of it.
     starts.splice(0..0, present.cloned());
     let budget = (effort.max_evaluations as usize).clamp(1, starts.len());
@@ -88,9 +90,10 @@ pub(super) fn in_force(instance: &Instance, routes: &[Option<(u16, u8)>]) -> Opt
 }
 
 /// The named policies and the best of the ordered placements, by the mean-field estimate, which is their score for now.
-pub(super) fn ranked(instance: &Instance, effort: &Effort<'_>) -> Vec<Start> {
+pub(super) fn ranked(instance: &Instance, effort: &Effort<'_>, scope: &Scope) -> Vec<Start> {
     let estimate = |starts: &mut Vec<Start>| {
         starts.par_iter_mut().for_each(|start| {
+            scope.confine(instance, &mut start.choice);
             start.score = estimate::mean_field(instance, &start.choice).value(effort.objective);
         });
         starts.sort_by(|a, b| a.score.total_cmp(&b.score).then_with(|| a.name.cmp(&b.name)));
@@ -105,8 +108,10 @@ pub(super) fn ranked(instance: &Instance, effort: &Effort<'_>) -> Vec<Start> {
 
 fn named(instance: &Instance, effort: &Effort<'_>) -> Vec<Start> {
     let start = |name: &str, choice| Start { name: name.to_owned(), choice, score: f64::INFINITY };
+    let spread = least_loaded::choose(instance);
     let mut starts = vec![
-        start("least-loaded", least_loaded::choose(instance)),
+        start("sincronia", sincronia::choose(instance, spread.path.clone()).0),
+        start("least-loaded", spread),
         start("sebf", sebf::choose(instance)),
         start("crux", crux::choose(instance, effort.seed)),
     ];

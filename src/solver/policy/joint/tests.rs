@@ -137,8 +137,9 @@ fn a_lane_keeps_the_best_choice_it_met_with_its_true_score() {
     let instance = random(4, 6);
     let effort = effort(2, 1_000, Objective::Both);
     let yardstick = Yardstick::new(&instance, &effort);
-    let start = starts::simulated(&instance, &effort, &yardstick, None).swap_remove(0);
-    let mut lane = lane::Lane::new(&instance, &yardstick, &effort, 0, &start);
+    let scope = Scope::everything();
+    let start = starts::simulated(&instance, &effort, &yardstick, None, &scope).swap_remove(0);
+    let mut lane = lane::Lane::new((&instance, &yardstick, &scope), &effort, 0, &start);
     let mut before = start.score;
     for _ in 0..60 {
         lane.search(10, 0.0, &|| false);
@@ -191,4 +192,51 @@ fn the_estimate_ranks_an_uncontended_choice_first_and_is_exact_there() {
     assert_eq!(estimate(&apart).comm_mean, 2.0);
     assert!((estimate(&apart).utilisation - 0.5).abs() < 1e-12);
     assert!(estimate(&together).comm_mean > 2.5);
+}
+
+#[test]
+fn a_search_chooses_only_what_its_scope_leaves_open_and_loses_by_it() {
+    let (mut free, mut bound) = (0.0, [0.0; 3]);
+    for seed in 0..5 {
+        let instance = random(seed, 6);
+        let effort = effort(seed, 2_000, Objective::Both);
+        let ones = vec![1; instance.flows.len()];
+        let scopes = [
+            Scope { paths: Some(ones.clone()), ..Scope::everything() },
+            Scope::job_queues(),
+            Scope { queues: scope::Queues::One, ..Scope::everything() },
+        ];
+        free += search(&instance, &effort).score;
+        for (sum, scope) in bound.iter_mut().zip(&scopes) {
+            let found = search_within(&instance, &effort, &[], scope);
+            let mut confined = found.choice.clone();
+            scope.confine(&instance, &mut confined);
+            assert_eq!(confined, found.choice, "{scope:?}");
+            *sum += found.score;
+        }
+        let fixed = search_within(&instance, &effort, &[], &scopes[0]);
+        assert_eq!(fixed.choice.path, ones);
+        let queues = |choice: &Choice, job: usize| -> std::collections::BTreeSet<u8> {
+            greedy::flows_of(&instance, &[job]).iter().map(|&flow| choice.queue[flow]).collect()
+        };
+        let jobs = search_within(&instance, &effort, &[], &scopes[1]).choice;
+        assert!((0..6).all(|job| queues(&jobs, job).len() == 1));
+        let one = search_within(&instance, &effort, &[], &scopes[2]).choice;
+        assert_eq!(one.queue, vec![0; instance.flows.len()]);
+    }
+    assert!(bound.iter().all(|&sum| sum >= free * 0.999), "{free} {bound:?}");
+}
+
+#[test]
+fn the_move_of_one_flow_becomes_that_of_its_job_where_jobs_have_one_queue() {
+    let instance = random(2, 3);
+    let before =
+        Choice { queue: vec![2; instance.flows.len()], ..Choice::first(instance.flows.len()) };
+    let mut after = before.clone();
+    let flows = greedy::flows_of(&instance, &[1]);
+    after.queue[*flows.last().unwrap()] = 4;
+    Scope::job_queues().confine_move(&instance, &before, &mut after);
+    for flow in 0..instance.flows.len() {
+        assert_eq!(after.queue[flow], if flows.contains(&flow) { 4 } else { 2 });
+    }
 }

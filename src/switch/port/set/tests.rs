@@ -18,7 +18,7 @@ fn with_segment(pieces: usize) -> Ports {
     let received = Received { buffer: &mut buffer, offload, vlan: None };
     finish(received, &mut interface.cutter, &mut |_| {}).unwrap();
     let kind = Kind::Interface(interface);
-    ports.slots.push(Slot { face, kind, rate: None, recorders: None, held: false, waiting: false });
+    ports.slots.push(Slot { face, kind, recorders: None, held: false, waiting: false });
     ports
 }
 
@@ -51,7 +51,7 @@ fn with_reader() -> (Ports, UnixDatagram) {
     let _ = face.set_up(true);
     let ring = RxRing::silent(silent.into());
     let kind = Kind::Interface(Interface::over(Arc::clone(&face), ring, socket));
-    ports.slots.push(Slot { face, kind, rate: None, recorders: None, held: false, waiting: false });
+    ports.slots.push(Slot { face, kind, recorders: None, held: false, waiting: false });
     (ports, reader)
 }
 

@@ -10,6 +10,7 @@
 //! | [`load`] | from which load on scheduling matters |
 //! | [`scale`] | how plans and planning time grow from 10 to 10,000 flows |
 //! | [`ablation`] | what each part of `joint` and each objective is worth |
+//! | [`optimality`] | how near to the best plan of all small cases |
 //! | [`fidelity`] | how far estimate and fluid model are from packets |
 //! | [`rho`] | which ρ finds most stragglers, and what helping them gives |
 //! | [`detection`] | are stragglers found, what does helping them give and cost |
@@ -27,6 +28,7 @@ pub mod fidelity;
 pub mod judge;
 pub mod ledger;
 pub mod load;
+pub mod optimality;
 pub mod paper;
 pub mod rho;
 pub mod run;
@@ -47,6 +49,8 @@ pub enum Name {
     Scale,
     /// [`ablation`].
     Ablation,
+    /// [`optimality`].
+    Optimality,
     /// [`fidelity`].
     Fidelity,
     /// [`rho`].
@@ -164,6 +168,7 @@ pub fn preset(settings: &Settings) -> Result<Box<dyn Preset>, EvaluateError> {
         Name::Load => Box::new(load::Load::new(settings)),
         Name::Scale => Box::new(scale::Scale::new(settings)?),
         Name::Ablation => Box::new(ablation::Ablation::new(settings)),
+        Name::Optimality => Box::new(optimality::Optimality::new(settings)),
         Name::Fidelity => Box::new(fidelity::Fidelity::new(settings)?),
         Name::Rho => Box::new(rho::Rho::new(settings)?),
         Name::Detection => Box::new(detection::Detection::new(settings)?),

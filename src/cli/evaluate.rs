@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long)]
     pub small: bool,
     /// Seeds 0, 1, 2, … of each kind of run; the experiment's own number by default.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub seeds: Option<u64>,
     /// How far below expectation is slow, as a share (detection).
     #[arg(long, default_value_t = RHO, value_parser = rho)]
@@ -90,6 +90,8 @@ pub enum Experiment {
     Scale,
     /// What each part of `joint` and each objective is worth.
     Ablation,
+    /// How near to the enumerated optimum of small cases; seeds are cases.
+    Optimality,
     /// How far estimate and fluid model are from packets.
     Fidelity,
     /// Detection and reaction for ρ from 5 to 50 %.
@@ -105,6 +107,7 @@ impl From<Experiment> for Name {
             Experiment::Load => Self::Load,
             Experiment::Scale => Self::Scale,
             Experiment::Ablation => Self::Ablation,
+            Experiment::Optimality => Self::Optimality,
             Experiment::Fidelity => Self::Fidelity,
             Experiment::Rho => Self::Rho,
             Experiment::Detection => Self::Detection,

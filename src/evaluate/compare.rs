@@ -104,9 +104,10 @@ pub fn compare(
             phases: protocol.planning_draws,
         };
         let plan = policy.plan(&problem, &effort);
-        let draws = judge.figures(&drawn, &plan).ok_or_else(|| {
-            fail(format!("the plan of '{}' is none of this case", entrant.policy))
-        })?;
+        let draws =
+            judge.figures(&drawn, &plan, policy.shifts(&problem, &plan).as_deref()).ok_or_else(
+                || fail(format!("the plan of '{}' is none of this case", entrant.policy)),
+            )?;
         standings.push(Standing { policy: entrant.name(), draws });
     }
     Ok(Comparison {

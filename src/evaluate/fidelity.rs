@@ -106,6 +106,7 @@ impl Fidelity {
             queues: DEFAULT_QUEUES,
             max_paths: crate::topology::DEFAULT_MAX_PATHS,
             jobs: drawn.jobs.clone(),
+            any_order: Vec::new(),
             events: Vec::new(),
             packet_scale: None,
             notes: Vec::new(),

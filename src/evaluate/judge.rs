@@ -9,9 +9,9 @@
 use super::draw::Drawn;
 use super::stats::mean;
 use crate::plan::Plan;
-use crate::solver::bound;
 use crate::solver::fluid::{Draws, Fluid, Iteration, window};
 use crate::solver::instance::{Choice, Instance, JobShape};
+use crate::solver::{Shift, bound};
 use serde::{Deserialize, Serialize};
 
 /// Longest periods before the window.
@@ -89,16 +89,28 @@ impl Judge {
         Self { instance, draws, iso, longest: drawn.longest }
     }
 
-    /// How a plan does in each draw; `None` for a plan that is none of this case.
+    /// How a plan does in each draw; `None` for a plan that is none of this case. `shifts` are the phases that its policy asks
+    /// of the jobs, if it does: the first iterations keep them.
     #[must_use]
-    pub fn figures(&self, drawn: &Drawn, plan: &Plan) -> Option<Vec<Figures>> {
+    pub fn figures(
+        &self,
+        drawn: &Drawn,
+        plan: &Plan,
+        shifts: Option<&[Shift]>,
+    ) -> Option<Vec<Figures>> {
         let choice = Instance::choice(&drawn.problem(), plan)?;
-        Some(self.of_choice(&choice))
+        let Some(shifts) = shifts else { return Some(self.of_choice(&choice)) };
+        let draws: Vec<Draws> = self.draws.iter().map(|draws| draws.aligned(shifts)).collect();
+        Some(self.under(&choice, &draws))
     }
 
     /// As [`Self::figures`].
     #[must_use]
     pub fn of_choice(&self, choice: &Choice) -> Vec<Figures> {
+        self.under(choice, &self.draws)
+    }
+
+    fn under(&self, choice: &Choice, draws: &[Draws]) -> Vec<Figures> {
         let (from, until) = (WARM_UP * self.longest, (WARM_UP + WINDOW) * self.longest);
         let mut fluid = Fluid::new(&self.instance);
         fluid.load(choice);
@@ -106,7 +118,7 @@ impl Judge {
             let history = fluid.watch(until, draws);
             self.read(&history, from, until)
         };
-        self.draws.iter().map(one).collect()
+        draws.iter().map(one).collect()
     }
 
     /// Bounds of this case.

@@ -4,11 +4,16 @@
 //! how choices are found, the draws that plans are judged by.
 
 use super::fluid::drain::drain;
-use super::fluid::{Draws, Fluid, Metrics, Outcome};
+use super::fluid::{Draws, Metrics, Outcome};
 use super::instance::{Choice, Instance, JobShape};
 use super::policy::greedy;
 use super::rate::{Layout, RateModel};
 use super::{Effort, Objective};
+use parts::Parts;
+
+mod parts;
+#[cfg(test)]
+pub(crate) mod tests;
 
 /// Rate that the static estimate grants a flow that strict priority would starve, as a share of its slowest link:
 /// without a floor most plans would score infinity.
@@ -84,14 +89,13 @@ impl Yardstick {
     }
 }
 
-/// Scores choices; owns an engine, so each thread has its own.
+/// Scores choices, component by component ([`parts`]); owns an engine, so each thread has its own.
 #[derive(Clone, Debug)]
 pub struct Evaluator<'a> {
     instance: &'a Instance,
     yardstick: &'a Yardstick,
-    fluid: Fluid<'a>,
+    parts: Parts<'a>,
     outcome: Outcome,
-    window: Option<(f64, f64)>,
     /// Choices scored so far.
     pub evaluations: u64,
 }
@@ -100,8 +104,8 @@ impl<'a> Evaluator<'a> {
     /// An evaluator of choices on an instance.
     #[must_use]
     pub fn new(instance: &'a Instance, yardstick: &'a Yardstick) -> Self {
-        let (fluid, outcome, window) = (Fluid::new(instance), Outcome::default(), window(instance));
-        Self { instance, yardstick, fluid, outcome, window, evaluations: 0 }
+        let parts = Parts::new(instance);
+        Self { instance, yardstick, parts, outcome: Outcome::default(), evaluations: 0 }
     }
 
     /// Score of a choice, lower is better. May return `f64::INFINITY` once it is clear that the score lies far above
@@ -116,11 +120,11 @@ impl<'a> Evaluator<'a> {
     }
 
     fn simulate(&mut self, choice: &Choice, objective: Objective, limit: f64) -> f64 {
-        self.fluid.load(choice);
+        self.parts.load(choice);
         let mut sum = Metrics::default();
         let count = self.yardstick.draws.len() as f64;
-        for (index, draws) in self.yardstick.draws.iter().enumerate() {
-            let metrics = self.run(draws);
+        for index in 0..self.yardstick.draws.len() {
+            let metrics = self.run(index);
             sum.comm_mean += metrics.comm_mean / count;
             sum.comm_max += metrics.comm_max / count;
             sum.slowdown += metrics.slowdown / count;
@@ -132,20 +136,21 @@ impl<'a> Evaluator<'a> {
         value(objective, &sum)
     }
 
-    fn run(&mut self, draws: &Draws) -> Metrics {
-        if let Some(span) = self.window {
-            let history = self.fluid.watch(span.1, draws);
-            return Metrics::of_window(self.instance, &history, &self.yardstick.iso, span);
-        }
-        self.fluid.run(draws, &mut self.outcome);
+    fn run(&mut self, draw: usize) -> Metrics {
+        self.parts.run(&self.yardstick.draws, draw, &mut self.outcome);
         Metrics::of(self.instance, &self.outcome, &self.yardstick.iso)
+    }
+
+    /// Components that were not simulated because they were known.
+    #[must_use]
+    pub fn remembered(&self) -> u64 {
+        self.parts.remembered
     }
 
     /// Figures of a choice under each planning draw.
     pub fn metrics(&mut self, choice: &Choice) -> Vec<Metrics> {
-        self.fluid.load(choice);
-        let draws = &self.yardstick.draws;
-        draws.iter().map(|draws| self.run(draws)).collect()
+        self.parts.load(choice);
+        (0..self.yardstick.draws.len()).map(|draw| self.run(draw)).collect()
     }
 }
 
@@ -185,57 +190,4 @@ pub fn static_estimate(instance: &Instance, choice: &Choice) -> f64 {
     }
     let senders = job_time.iter().filter(|&&time| time > 0.0).count().max(1);
     job_time.iter().sum::<f64>() / senders as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::instance;
-    use super::*;
-
-    /// One link; the first job nearly fills it, the second wants half of it.
-    fn crowded(iterations: u32) -> Instance {
-        let one = |bytes| vec![(bytes, vec![vec![vec![0]]])];
-        let mut built = instance(&[1.0], &[(0.1, one(1.0)), (1.0, one(1.0))]);
-        built.jobs.iter_mut().for_each(|job| job.iterations = iterations);
-        built
-    }
-
-    fn comm(instance: &Instance, queue: [u8; 2]) -> f64 {
-        let effort = Effort {
-            seed: 0,
-            max_evaluations: 1,
-            stop: &|| false,
-            objective: Objective::Comm,
-            phases: 2,
-        };
-        let yardstick = Yardstick::new(instance, &effort);
-        let choice = Choice { path: vec![0; 2], queue: queue.into() };
-        Evaluator::new(instance, &yardstick).score(&choice, f64::INFINITY)
-    }
-
-    #[test]
-    fn jobs_without_end_are_not_planned_as_if_others_ended() {
-        let (short, long) = (crowded(5), crowded(1_000));
-        assert!(window(&short).is_none() && window(&long).is_some());
-        // To completion, putting the full job first costs the other little: it has the link for itself soon.
-        assert!(comm(&short, [1, 0]) < 3.0, "{}", comm(&short, [1, 0]));
-        // Without an end the other gets a tenth of the link for ever.
-        assert!(comm(&long, [1, 0]) > 4.0, "{}", comm(&long, [1, 0]));
-        assert!(comm(&long, [0, 0]) < 2.5 && comm(&long, [0, 1]) < 2.5);
-    }
-
-    #[test]
-    fn a_window_sees_what_a_long_run_to_completion_sees() {
-        let long = crowded(1_000);
-        let completed = {
-            let draws = Draws::random(&long, 0, PLANNING_DRAWS, 0);
-            let mut fluid = Fluid::new(&long);
-            fluid.load(&Choice { path: vec![0; 2], queue: vec![0, 1] });
-            let mut outcome = Outcome::default();
-            fluid.run(&draws, &mut outcome);
-            Metrics::of(&long, &outcome, &[1.0, 1.0]).comm_mean
-        };
-        let seen = comm(&long, [0, 1]);
-        assert!((seen / completed - 1.0).abs() < 0.1, "{seen} against {completed}");
-    }
 }

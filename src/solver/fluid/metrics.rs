@@ -2,7 +2,7 @@
 //!
 //! In: an [`Outcome`]. Out: [`Metrics`]. Must not know: which network model made the outcome.
 
-use super::{Draws, Fluid, Iteration, Outcome, window};
+use super::{Draws, Fluid, Outcome};
 use crate::solver::instance::{Choice, Instance, JobShape, Ring};
 use crate::solver::policy::greedy;
 
@@ -40,35 +40,6 @@ impl Metrics {
                 metrics.comm_mean += job.ahead * outcome.comm[id];
                 metrics.comm_max = metrics.comm_max.max(outcome.comm[id]);
                 metrics.slowdown += job.ahead * outcome.comm[id] / iso[id];
-            }
-        }
-        if weights > 0.0 {
-            metrics.comm_mean /= weights;
-            metrics.slowdown /= weights;
-        }
-        metrics.utilisation = if total > 0.0 { busy / total } else { 1.0 };
-        metrics
-    }
-
-    /// Reads a window of a run in which nobody finishes, from the iterations of each job ([`Fluid::watch`]).
-    #[must_use]
-    pub fn of_window(
-        instance: &Instance,
-        history: &[Vec<Iteration>],
-        iso: &[f64],
-        span: (f64, f64),
-    ) -> Self {
-        let mut metrics = Self::default();
-        let (mut weights, mut busy, mut total) = (0.0_f64, 0.0, 0.0);
-        for ((job, iterations), &iso) in instance.jobs.iter().zip(history).zip(iso) {
-            let seen = window::seen(iterations, span);
-            busy += job.gpus * seen.compute;
-            total += job.gpus * (span.1 - span.0);
-            if iso > 0.0 {
-                weights += 1.0;
-                metrics.comm_mean += seen.comm;
-                metrics.comm_max = metrics.comm_max.max(seen.comm);
-                metrics.slowdown += seen.comm / iso;
             }
         }
         if weights > 0.0 {

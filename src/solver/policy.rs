@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 pub mod ablation;
+pub mod cassini;
 pub mod crux;
 pub mod ecmp;
 pub mod greedy;
@@ -58,6 +59,7 @@ pub fn all() -> Vec<&'static dyn Policy> {
         &taccl_star::TacclStar,
         &gsched::G1,
         &gsched::G2,
+        &cassini::Cassini,
         &crux::Crux,
         &paper::Paper,
         &ablation::NO_PATHS,

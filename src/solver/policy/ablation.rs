@@ -40,6 +40,11 @@ impl Policy for Ablation {
 
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan {
         let paths = (!self.paths).then(|| ecmp::paths(problem));
-        joint::plan_within(problem, effort, self.name, &Scope { paths, queues: self.queues })
+        joint::plan_within(
+            problem,
+            effort,
+            self.name,
+            &Scope { paths, queues: self.queues, ..Scope::default() },
+        )
     }
 }

@@ -46,7 +46,7 @@ impl<'a> Lane<'a> {
         Self {
             instance,
             evaluator: Evaluator::new(instance, yardstick),
-            mover: Mover::new(instance),
+            mover: Mover::new(instance, scope),
             scope,
             random: crate::time::stream(effort.seed, "joint-lane", id as u64),
             current: start.clone(),

@@ -23,6 +23,8 @@ pub struct Scope {
     pub paths: Option<Vec<u16>>,
     /// How queues are chosen.
     pub queues: Queues,
+    /// Flows that stay as they are, by flow id; empty if there are none.
+    pub frozen: Vec<bool>,
 }
 
 impl Scope {
@@ -38,6 +40,12 @@ impl Scope {
         Self { queues: Queues::ByJob, ..Self::default() }
     }
 
+    /// Whether a flow stays as it is.
+    #[must_use]
+    pub fn is_frozen(&self, flow: usize) -> bool {
+        self.frozen.get(flow).copied().unwrap_or(false)
+    }
+
     /// Brings a choice into the scope; a job gets the queue of its first flow.
     pub fn confine(&self, instance: &Instance, choice: &mut Choice) {
         self.confine_move(instance, &Choice { path: Vec::new(), queue: Vec::new() }, choice);
@@ -46,6 +54,12 @@ impl Scope {
     /// Brings a changed choice into the scope. A job gets the first of its flows' queues that differs from `before`, so
     /// that the change of one flow becomes that of its job.
     pub fn confine_move(&self, instance: &Instance, before: &Choice, choice: &mut Choice) {
+        for flow in 0..before.path.len().min(self.frozen.len()) {
+            if self.frozen[flow] {
+                choice.path[flow] = before.path[flow];
+                choice.queue[flow] = before.queue[flow];
+            }
+        }
         if let Some(paths) = &self.paths {
             choice.path.copy_from_slice(paths);
         }

@@ -66,13 +66,12 @@ class Walk:
         if operation["op"] not in ("extract", "extract_VL"):
             return
         what = operation["parameters"][0]
-        header = what["value"] if what["type"] == "regular" else None
-        if what["type"] == "stack":
-            header = self.program.json["header_stacks"] and what["value"]
-            kind = self.program.types[self.stacks[what["value"]]["header_type"]] if what["value"] in self.stacks else None
+        header = what["value"]
+        if what["type"] == "regular":
+            kind = self.program.headers[header]
+        elif what["type"] == "stack" and header in self.stacks:
+            kind = self.program.types[self.stacks[header]["header_type"]]
         else:
-            kind = self.program.headers.get(header)
-        if kind is None:
             return
         for field in kind["fields"]:
             width = field[1] if isinstance(field[1], int) else 8 * self.rng.randrange(4)

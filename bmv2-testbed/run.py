@@ -35,6 +35,16 @@ def share(text):
     return value
 
 
+def code_point(text):
+    try:
+        dscp, queue = (int(part) for part in text.split("="))
+    except ValueError:
+        dscp = queue = -1
+    if not (0 <= dscp <= 63 and 0 <= queue <= 6):
+        raise argparse.ArgumentTypeError(f"{text} is no class: a code point from 0 to 63 and a queue from 0 to 6, such as 40=5")
+    return dscp, queue
+
+
 def listed(one):
     """A list with commas of what `one` reads."""
     return lambda text: [one(part.strip()) for part in text.split(",") if part.strip()]
@@ -48,6 +58,7 @@ def arguments():
     parser.add_argument("--policy", default=["joint"], type=listed(str), metavar="NAME[,NAME…]", help="policies that plan (default: joint)")
     parser.add_argument("--feedback", default="best", choices=["none", "raise", "best"], help="how stragglers are helped")
     parser.add_argument("--rho", default=[0.2], type=listed(share), metavar="X[,X…]", help="how far below expectation is slow (default: 0.2)")
+    parser.add_argument("--dscp", default=[], type=listed(code_point), metavar="DSCP=QUEUE[,…]", help="queues of traffic that is no job's")
     parser.add_argument("--seed", help="draws what the scenario leaves open (default: the scenario's own)")
     parser.add_argument("--ringpath", default=os.path.join(ROOT, "target/release/ringpath"), help="the program")
     parser.add_argument("--results", default="testbed-results", metavar="DIR", help="where results go (default: testbed-results)")
@@ -93,8 +104,8 @@ def fabric_of(args):
 def one(args, policy, rho, folder):
     """One run with a fresh fabric, since runs note things in it."""
     os.makedirs(folder, exist_ok=True)
-    for left in ("store.redb", "inputs.jsonl"):
-        if os.path.exists(os.path.join(folder, left)):
+    for left in os.listdir(folder):
+        if left in ("store.redb", "inputs.jsonl") or left.startswith("pace-"):
             os.remove(os.path.join(folder, left))
     own = argparse.Namespace(**{**vars(args), "policy": policy, "rho": rho, "results": folder})
     experiment = Experiment(own, fabric_of(args))

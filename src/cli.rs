@@ -6,6 +6,7 @@
 //! Habits kept everywhere: `-o json` is stable and documented, tables are for people; progress goes to standard error only;
 //! a closed pipe is success; errors say what, where, why and what to do.
 
+use crate::solver::{Effort, Objective, ring_order};
 use crate::workload::scenario::{self, Scenario};
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
@@ -159,8 +160,26 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// # Errors
 /// The file cannot be read or means nothing, by line and column.
 fn scenario(path: &Path, seed: Option<u64>) -> anyhow::Result<Scenario> {
-    scenario::read(path, seed).with_context(|| format!("cannot use scenario {}", path.display()))
+    let mut scenario = scenario::read(path, seed)
+        .with_context(|| format!("cannot use scenario {}", path.display()))?;
+    let ground = ring_order::Ground {
+        topology: &scenario.topology,
+        max_paths: scenario.max_paths,
+        levels: scenario.levels(),
+    };
+    let effort = Effort {
+        seed: scenario.seed,
+        max_evaluations: 1,
+        stop: &|| false,
+        objective: Objective::default(),
+        phases: RING_ORDER_PHASES,
+    };
+    scenario.jobs = ring_order::arrange(&ground, &scenario.jobs, &scenario.any_order, &effort)?;
+    Ok(scenario)
 }
+
+/// Start phases that ring orders are compared on.
+const RING_ORDER_PHASES: u32 = 3;
 
 /// A number on the command line, refused in words; for clap's `value_parser`.
 fn number(text: &str) -> Result<u64, String> {

@@ -12,8 +12,10 @@ pub mod exact;
 pub mod fluid;
 pub mod instance;
 pub mod objective;
+pub mod optimality;
 pub mod policy;
 pub mod rate;
+pub mod ring_order;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -78,12 +80,27 @@ pub struct Effort<'a> {
     pub phases: u32,
 }
 
+/// The phase that a policy asks of a job: its iterations are to start at `at`, `at + period`, `at + 2 period`, ...
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Shift {
+    /// Seconds, below the period.
+    pub at: f64,
+    /// Seconds, above 0.
+    pub period: f64,
+}
+
 /// A policy: one file each under `solver/policy/`.
 pub trait Policy: Sync {
     /// Name on the command line and in every table.
     fn name(&self) -> &'static str;
     /// Chooses path and queue of every flow. Deterministic in (problem, effort.seed, effort.max_evaluations).
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan;
+
+    /// When the jobs of one of its plans are to start their iterations, by `JobId`; `None` for a policy that leaves time
+    /// to the jobs, as all but `cassini` do. Whoever paces jobs can keep them; a plan itself has no time in it.
+    fn shifts(&self, _problem: &Problem<'_>, _plan: &Plan) -> Option<Vec<Shift>> {
+        None
+    }
 }
 
 /// Policies live as statics; whoever owns its policies can hold references to them.
@@ -94,5 +111,9 @@ impl<P: Policy + ?Sized> Policy for &P {
 
     fn plan(&self, problem: &Problem<'_>, effort: &Effort<'_>) -> Plan {
         (**self).plan(problem, effort)
+    }
+
+    fn shifts(&self, problem: &Problem<'_>, plan: &Plan) -> Option<Vec<Shift>> {
+        (**self).shifts(problem, plan)
     }
 }

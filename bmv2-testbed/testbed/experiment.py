@@ -42,6 +42,8 @@ class Experiment:
         self.network = Network(fabric)
         self.switches = KINDS[args.switch](fabric, self.network, self.processes, args)
         self.api = f"127.0.0.1:{free_port()}"
+        # Namespaces have no way to each other's loopback; files they share.
+        self.local = os.path.abspath(self.path("controller.sock"))
         self.workers = []
         self.events = []
         self.departed = set()
@@ -69,7 +71,8 @@ class Experiment:
         args = self.args
         command = [args.ringpath, "controller", args.scenario, *self.seed, "--listen", self.api]
         command += ["--policy", args.policy, "--feedback", args.feedback, "--rho", str(args.rho)]
-        command += ["--store", self.path("store.redb"), "--record", self.path("inputs.jsonl"), *self.switches.flags()]
+        command += [word for dscp, queue in args.dscp for word in ("--dscp", f"{dscp}={queue}")]
+        command += ["--local", self.local, "--store", self.path("store.redb"), "--record", self.path("inputs.jsonl"), *self.switches.flags()]
         self.processes.start("controller", command)
         self.processes.listening("controller", self.api)
         watch = self.processes.start("watch", [args.ringpath, "job", "watch", "--controller", self.api], piped=True)
@@ -108,12 +111,19 @@ class Experiment:
             command += ["--first-port", str(job["first_port"]), "--bytes", f"{job['gradient_bytes']}B"]
             command += ["--compute", f"{job['compute_ns']}ns", "--iterations", str(job["iterations"])]
             command += ["--channels", str(job["channels"]), "--job", job["name"], "-o", "json"]
+            command += ["--controller", f"unix:{self.local}", "--pace-file", self.pace_file(host)]
             name = f"worker-{job['name']}-{rank}"
             process = self.processes.start(name, command, self.network.host(host).popen, piped=True)
             self.workers.append(Worker(job["name"], rank, host, name, process))
 
+    def pace_file(self, host):
+        return self.path(f"pace-{host}")
+
     def pace(self, host, factor):
-        raise Failure(f"{host}: workers cannot be slowed down")
+        """How fast the host's workers compute from their next iteration on."""
+        with open(self.pace_file(host) + ".new", "w") as file:
+            file.write(str(factor))
+        os.replace(self.pace_file(host) + ".new", self.pace_file(host))
 
     def kill_host(self, host):
         for worker in self.workers:
@@ -161,7 +171,7 @@ class Experiment:
     def run(self):
         self.network.build(self.switches.offloads)
         for _, host in self.network.to_hosts().values():
-            host.shape(self.fabric["queues"])
+            host.shape(self.fabric["queues"], self.args.dscp)
         self.switches.start()
         self.start_controller()
         first = [job for job in self.fabric["jobs"] if not job["start_ns"]]

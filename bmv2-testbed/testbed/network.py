@@ -3,8 +3,8 @@ their own, switches' interfaces in the root namespace, rates and priorities wher
 
 **Kernel queues.** A port of BMv2 and the interface of every host get an HTB with one class per queue under one rate: strict priority, and no
 class ever idles a link that another could use. Which class a packet takes is read, in this order, from the tag's first byte (between
-switches), from its TCP port if that belongs to a flow of a job (`follow`; to and from hosts, where no tag is), or from its DSCP: class
-selector q (DSCP 8q) means queue q, for 1 to 6. All else takes the lowest.
+switches), from its TCP port if that belongs to a flow of a job (`follow`; to and from hosts, where no tag is), or from its DSCP as the
+controller has the switches do (`--dscp`). All else takes the lowest.
 """
 import subprocess
 
@@ -15,8 +15,6 @@ FABRIC_MTU = 1600
 # Packets per class, as many as the embedded switch has per queue.
 CLASS_PACKETS = 64
 TAG_ETHERTYPE = "0x88b5"
-# Highest queue that a DSCP may name; the one above is for control.
-DSCP_QUEUE_MAX = 6
 # Filters of flows come after those of tags (1) and before those of DSCP.
 FLOW_PRIO, DSCP_PRIO = 10, 20000
 
@@ -39,8 +37,8 @@ class Link:
         if done[1]:
             raise Failure(f"{' '.join(command)} on {self.node}: {done[0].strip()}")
 
-    def shape(self, queues):
-        """Strict priority at a rate; see the module."""
+    def shape(self, queues, classes):
+        """Strict priority at a rate; see the module. `classes`: (DSCP, queue)."""
         device, self.queues = self.interface, queues
         lines = [
             "qdisc add dev DEV root handle 1: htb default 10 r2q 1",
@@ -54,8 +52,10 @@ class Link:
                 f"qdisc add dev DEV parent {minor} handle 2{queue}: pfifo limit {CLASS_PACKETS}",
                 f"filter add dev DEV parent 1: protocol {TAG_ETHERTYPE} prio 1 u32 match u8 {queue << 1:#x} 0x0e at 0 flowid {minor}",
             ]
-            if 1 <= queue <= DSCP_QUEUE_MAX:
-                lines.append(f"filter add dev DEV parent 1: protocol ip prio {DSCP_PRIO} u32 match ip dsfield {queue << 5:#x} 0xe0 flowid {minor}")
+        lines += [
+            f"filter add dev DEV parent 1: protocol ip prio {DSCP_PRIO} u32 match ip dsfield {dscp << 2:#x} 0xfc flowid 1:1{queue}"
+            for dscp, queue in classes
+        ]
         for line in lines:
             self.run(["tc", *line.replace("DEV", device).split()])
 

@@ -72,7 +72,7 @@ class Bmv2(Switches):
         try:
             for name in self.ids:
                 for end in self.ports(name):
-                    end.shape(self.fabric["queues"])
+                    end.shape(self.fabric["queues"], self.args.dscp)
             super().start()
         finally:
             with open(SEND_BUFFER, "w") as file:

@@ -73,6 +73,9 @@ pub struct Args {
     /// What is read of the fabric and done about stragglers.
     #[command(flatten)]
     pub watch: Watch,
+    /// Queue of untagged packets with a DSCP, 0 (the default of all) to 6; once per code point.
+    #[arg(long = "dscp", value_name = "DSCP=QUEUE", value_parser = class)]
+    pub classes: Vec<(u8, u8)>,
     /// How often every cable between switches is probed in each direction, at least 10ms; three missed probes take it out of use, ten in a row
     /// bring it back. `0ms` sends none.
     #[arg(long, value_name = "TIME", default_value = "100ms")]
@@ -92,6 +95,19 @@ pub struct Args {
     /// Add every input here, one line each, from which every decision can be repeated; each start begins with its own boot line.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+}
+
+/// Highest queue for untagged packets: the one above is for control (p4/README.md).
+const QUEUE_MAX: u8 = 6;
+
+fn class(text: &str) -> Result<(u8, u8), String> {
+    let read = |text: &str, max: u8| text.parse::<u8>().ok().filter(|number| *number <= max);
+    let class = text
+        .split_once('=')
+        .and_then(|(dscp, queue)| Some((read(dscp, 63)?, read(queue, QUEUE_MAX)?)));
+    class.ok_or_else(|| {
+        format!("'{text}' is no class; a code point from 0 to 63 and a queue from 0 to {QUEUE_MAX}, for example 40=5")
+    })
 }
 
 /// Where a switch is.
@@ -207,6 +223,16 @@ fn places(topology: &Topology, given: &[(String, Place)]) -> anyhow::Result<Vec<
     Ok(names.into_iter().filter_map(place).collect())
 }
 
+/// The classes, each code point once.
+fn classes(args: &Args) -> anyhow::Result<Vec<(u8, u8)>> {
+    let mut classes = args.classes.clone();
+    classes.sort_unstable();
+    match classes.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(exit::usage(format!("--dscp {} is given twice", pair[0].0))),
+        None => Ok(classes),
+    }
+}
+
 fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyhow::Result<Config> {
     let artifacts = Artifacts::built_in().context("the built-in P4 program")?;
     let index = Index::new(artifacts.p4info.clone()).context("the built-in p4info")?;
@@ -225,7 +251,7 @@ fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyho
         device_ids: places.iter().map(|(_, place)| place.device_id).collect(),
         program: Program::resolve(&index)?,
         artifacts,
-        settings: Settings::new(&args.cluster, packet),
+        settings: Settings { classes: classes(args)?, ..Settings::new(&args.cluster, packet) },
         slots: Sizes::BUILT_IN,
         policies: policies(),
         policy: args.policy.clone(),
@@ -251,6 +277,14 @@ fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyho
 mod tests {
     use super::*;
     use crate::topology::generate::LeafSpine;
+
+    #[test]
+    fn a_class_is_a_code_point_and_a_queue_below_that_of_control() {
+        assert_eq!(class("40=5"), Ok((40, 5)));
+        for bad in ["", "40", "64=1", "40=7", "=1", "a=b"] {
+            assert!(class(bad).unwrap_err().contains("for example 40=5"), "{bad}");
+        }
+    }
 
     #[test]
     fn a_switch_is_a_name_an_address_and_perhaps_a_device() {

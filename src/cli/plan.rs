@@ -11,7 +11,7 @@ use crate::topology::import::{Imported, Lingjun, P4Utils, lingjun, p4utils};
 use crate::topology::suggest::hint;
 use crate::topology::{LinkState, Path as Route, Paths, Topology};
 use crate::units::BitRate;
-use crate::workload::scenario::{EventKind, Scenario, default_scenario, populate, read};
+use crate::workload::scenario::{EventKind, Scenario, default_scenario, populate};
 use crate::workload::{Flow, flows};
 use anyhow::Context as _;
 use std::io::Write;
@@ -202,7 +202,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 fn scenario(args: &Args) -> anyhow::Result<Scenario> {
     let file = match (&args.scenario, &args.topology_csv, &args.topology_json) {
-        (Some(path), ..) => return Ok(read(path, args.seed)?),
+        (Some(path), ..) => return super::scenario(path, args.seed),
         (None, Some(path), _) | (None, None, Some(path)) => path,
         (None, None, None) => return Ok(default_scenario(args.seed.unwrap_or(0))?),
     };

@@ -6,14 +6,20 @@
 //! Paths are assigned flow by flow. A partial assignment cannot lead below the objective with each job's communication
 //! at what its own assigned flows already need on their busiest link, and every window at the contention-free one; a
 //! branch whose bound is no better than the best choice known is cut. At each leaf all queue patterns are tried, up to
-//! renaming of queues: only the order matters.
+//! renaming of queues: only the order matters. With a queue per job two more things are left out, both without loss:
+//! path assignments whose rings contend in the same way as those of one tried before, and queue patterns that order
+//! every two jobs that contend as one tried before ([`contention`] argues why).
 
 use super::Objective;
 use super::fluid::Metrics;
+use super::fluid::drain::drain;
 use super::instance::{Choice, Instance};
-use super::objective::{Evaluator, Yardstick, value};
+use super::objective::{Evaluator, Yardstick, static_estimate, value};
 use super::policy::greedy;
+use contention::{Contention, Relations};
+use rustc_hash::FxHashSet;
 
+mod contention;
 #[cfg(test)]
 mod tests;
 
@@ -51,7 +57,7 @@ pub struct TooLarge {
     pub limit: u64,
 }
 
-/// Finds the optimum.
+/// Finds the optimum of the yardstick's objective.
 ///
 /// # Errors
 /// [`TooLarge`] when there are more than `limit` choices.
@@ -61,34 +67,71 @@ pub fn search(
     grain: Grain,
     limit: u64,
 ) -> Result<Optimum, TooLarge> {
+    let mut optima = optima(instance, yardstick, &[yardstick.objective], grain, limit)?;
+    optima.pop().ok_or(TooLarge { choices: 0.0, limit })
+}
+
+/// Number of choices: candidate paths of every flow x queues of every job or flow.
+#[must_use]
+pub fn choices(instance: &Instance, grain: Grain) -> f64 {
     let units = match grain {
         Grain::Jobs => instance.jobs.len(),
         Grain::Flows => instance.flows.len(),
     };
     let paths: f64 = instance.flows.iter().map(|flow| flow.candidates.len() as f64).product();
-    let choices = paths * f64::from(instance.levels).powi(units as i32);
+    paths * f64::from(instance.levels).powi(units as i32)
+}
+
+/// Finds the optima of several objectives in one enumeration, in their order; the yardstick gives draws and
+/// contention-free times. `evaluations` and `cut` count the whole enumeration.
+///
+/// # Errors
+/// [`TooLarge`] when there are more than `limit` choices.
+pub fn optima(
+    instance: &Instance,
+    yardstick: &Yardstick,
+    objectives: &[Objective],
+    grain: Grain,
+    limit: u64,
+) -> Result<Vec<Optimum>, TooLarge> {
+    let choices = choices(instance, grain);
     if choices > limit as f64 {
         return Err(TooLarge { choices, limit });
     }
+    let units = match grain {
+        Grain::Jobs => instance.jobs.len(),
+        Grain::Flows => instance.flows.len(),
+    };
+    let patterns = patterns(units, instance.levels);
+    // One-shot figures let flows of a ring run apart, and flows with queues of their own break the argument.
+    let simulated = |o: &Objective| !matches!(o, Objective::Drain | Objective::Static);
+    let reduces = grain == Grain::Jobs && objectives.iter().all(simulated);
+    let none = Optimum {
+        choice: Choice::first(instance.flows.len()),
+        score: f64::INFINITY,
+        evaluations: 0,
+        cut: 0,
+    };
     let mut search = Search {
         instance,
         yardstick,
         evaluator: Evaluator::new(instance, yardstick),
-        patterns: patterns(units, instance.levels),
+        relations: Relations::of(&patterns).filter(|_| reduces),
+        contention: Contention::new(instance),
+        known: FxHashSet::default(),
+        patterns,
         grain,
         choice: Choice::first(instance.flows.len()),
         load: vec![vec![0.0; instance.capacity.len()]; instance.jobs.len()],
         busiest: (0..instance.jobs.len()).map(|job| greedy::least_alone(instance, job)).collect(),
-        best: Optimum {
-            choice: Choice::first(instance.flows.len()),
-            score: f64::INFINITY,
-            evaluations: 0,
-            cut: 0,
-        },
+        objectives,
+        best: vec![none; objectives.len()],
+        simulated: 0,
+        cut: 0,
     };
     search.assign(0);
-    search.best.evaluations = search.evaluator.evaluations;
-    Ok(search.best)
+    let (evaluations, cut) = (search.simulated, search.cut);
+    Ok(search.best.into_iter().map(|best| Optimum { evaluations, cut, ..best }).collect())
 }
 
 /// All vectors of `units` queues below `levels` whose used queues are 0..k for some k.
@@ -113,19 +156,27 @@ struct Search<'a> {
     yardstick: &'a Yardstick,
     evaluator: Evaluator<'a>,
     patterns: Vec<Vec<u8>>,
+    /// Set where contention decides everything.
+    relations: Option<Relations>,
+    contention: Contention,
+    /// Contentions that were tried with all patterns.
+    known: FxHashSet<Vec<u64>>,
     grain: Grain,
     choice: Choice,
     /// Seconds per iteration that each job's assigned flows keep each link busy.
     load: Vec<Vec<f64>>,
     /// Communication seconds that each job cannot undercut any more.
     busiest: Vec<f64>,
-    best: Optimum,
+    objectives: &'a [Objective],
+    best: Vec<Optimum>,
+    simulated: u64,
+    cut: u64,
 }
 
 impl Search<'_> {
     fn assign(&mut self, flow: usize) {
-        if self.bound() >= self.best.score {
-            self.best.cut += 1;
+        if self.hopeless() {
+            self.cut += 1;
             return;
         }
         let Some(shape) = self.instance.flows.get(flow) else {
@@ -148,9 +199,15 @@ impl Search<'_> {
         }
     }
 
+    /// Whether no completion of the current paths is better than the best known, for any objective.
+    fn hopeless(&self) -> bool {
+        let pairs = self.objectives.iter().zip(&self.best);
+        pairs.into_iter().all(|(&objective, best)| self.bound(objective) >= best.score)
+    }
+
     /// No completion of the current paths scores below this.
-    fn bound(&self) -> f64 {
-        match self.yardstick.objective {
+    fn bound(&self, objective: Objective) -> f64 {
+        match objective {
             Objective::Drain => self.busiest.iter().sum(),
             Objective::Static => f64::NEG_INFINITY,
             objective => {
@@ -184,17 +241,45 @@ impl Search<'_> {
     }
 
     fn try_patterns(&mut self) {
-        for pattern in &self.patterns {
-            for (flow, shape) in self.instance.flows.iter().enumerate() {
-                self.choice.queue[flow] = match self.grain {
-                    Grain::Jobs => pattern[shape.job],
-                    Grain::Flows => pattern[flow],
-                };
+        let Some(relations) = &mut self.relations else {
+            for pattern in 0..self.patterns.len() {
+                self.try_pattern(pattern);
             }
-            let score = self.evaluator.score(&self.choice, self.best.score);
-            if score < self.best.score {
-                self.best.score = score;
-                self.best.choice.clone_from(&self.choice);
+            return;
+        };
+        let (key, pairs) = self.contention.of(self.instance, &self.choice);
+        if !self.known.insert(key) {
+            return;
+        }
+        for pattern in relations.representatives(pairs) {
+            self.try_pattern(pattern);
+        }
+    }
+
+    fn try_pattern(&mut self, pattern: usize) {
+        let pattern = &self.patterns[pattern];
+        for (flow, shape) in self.instance.flows.iter().enumerate() {
+            self.choice.queue[flow] = match self.grain {
+                Grain::Jobs => pattern[shape.job],
+                Grain::Flows => pattern[flow],
+            };
+        }
+        self.simulated += 1;
+        // Every draw counts: giving up after the first, as searches do, could lose the optimum.
+        let one_shot = |o: &Objective| matches!(o, Objective::Drain | Objective::Static);
+        let mean = match self.objectives.iter().all(one_shot) {
+            true => Metrics::default(),
+            false => Metrics::mean(&self.evaluator.metrics(&self.choice)),
+        };
+        for (objective, best) in self.objectives.iter().zip(&mut self.best) {
+            let score = match objective {
+                Objective::Drain => drain(self.instance, &self.choice).sum(),
+                Objective::Static => static_estimate(self.instance, &self.choice),
+                simulated => value(*simulated, &mean),
+            };
+            if score < best.score {
+                best.score = score;
+                best.choice.clone_from(&self.choice);
             }
         }
     }

@@ -6,14 +6,17 @@
 //!
 //! An iteration computes; when `(1 - overlap)` of the compute time has passed its rings start to send; it ends when
 //! compute and all rings are done, and the next begins at once. Between two events (a ring starts or ends) the set of
-//! sending rings is fixed and so are all rates: the simulation jumps from event to event. Rates of one set are
-//! remembered, because iterating jobs come back to the same few sets hundreds of times.
+//! sending rings is fixed and so are all rates: the simulation jumps from event to event. An event changes only the rates
+//! of rings that it can reach over links in use ([`components`]); rates of such a component are remembered, because
+//! iterating jobs come back to the same few sets hundreds of times.
 
+use super::Shift;
 use super::instance::{Choice, Instance};
 use super::rate::{Layout, RateModel};
+use components::Components;
 use rand::RngExt as _;
-use rustc_hash::FxHashMap;
 
+mod components;
 pub mod drain;
 pub mod loose;
 mod metrics;
@@ -75,6 +78,21 @@ impl Draws {
     }
 }
 
+impl Draws {
+    /// The same run with jobs that wait for their phase before the first iteration: each start is put off to the next
+    /// instant that fits the job's shift. Later iterations drift as compute times and contention have it.
+    #[must_use]
+    pub fn aligned(&self, shifts: &[Shift]) -> Self {
+        let mut draws = self.clone();
+        for (start, shift) in draws.start.iter_mut().zip(shifts) {
+            if shift.period > 0.0 {
+                *start += (shift.at - *start).rem_euclid(shift.period);
+            }
+        }
+        draws
+    }
+}
+
 /// Keeps the stream of start phases apart from that of compute times.
 const PHASE_SALT: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -101,9 +119,10 @@ pub struct Outcome {
     pub stalled: Vec<bool>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     /// Computing; nothing may be sent yet.
+    #[default]
     Before,
     /// Sending; compute may still run.
     Sending,
@@ -112,7 +131,7 @@ enum Stage {
     Done,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct JobState {
     stage: Stage,
     /// When the stage ends by itself: communication start in `Before`, compute end in `After`, never otherwise.
@@ -124,9 +143,6 @@ struct JobState {
     comm_sum: f64,
 }
 
-/// Sets of sending rings remembered at most; enough for every set of 12 rings and reset when full.
-const REMEMBERED_SETS: usize = 4096;
-
 /// A run engine for one instance; reusable, so that thousands of evaluations allocate nothing.
 #[derive(Clone, Debug)]
 pub struct Fluid<'a> {
@@ -137,9 +153,11 @@ pub struct Fluid<'a> {
     left: Vec<f64>,
     active: Vec<u32>,
     rates: Vec<f64>,
-    /// Set of sending rings → position of its rates in `remembered`. Only when at most 64 rings exist.
-    memo: FxHashMap<u64, u32>,
-    remembered: Vec<f64>,
+    /// Jobs that run, ascending.
+    members: Vec<u32>,
+    components: Components,
+    /// Rings that started or ended at the present event.
+    changed: Vec<u32>,
 }
 
 impl<'a> Fluid<'a> {
@@ -155,19 +173,34 @@ impl<'a> Fluid<'a> {
             left: vec![0.0; rings],
             active: Vec::with_capacity(rings),
             rates: vec![0.0; rings],
-            memo: FxHashMap::default(),
-            remembered: Vec::new(),
+            members: Vec::new(),
+            components: Components::default(),
+            changed: Vec::new(),
         }
     }
 
-    /// Takes a choice; rates remembered for another choice are forgotten.
+    /// Takes a choice; rates remembered for another choice are forgotten. All jobs will run.
     pub fn load(&mut self, choice: &Choice) {
         self.layout.set_rings(self.instance, choice);
-        self.memo.clear();
-        self.remembered.clear();
+        self.members.clear();
+        self.members.extend(0..self.instance.jobs.len() as u32);
+        self.components.open(self.instance, &self.layout, &self.members);
     }
 
-    /// Runs every job to completion.
+    /// Only these jobs (ascending) of the loaded choice will run; no other job may share a link with them.
+    pub fn select(&mut self, jobs: &[u32]) {
+        self.members.clear();
+        self.members.extend_from_slice(jobs);
+        self.components.open(self.instance, &self.layout, &self.members);
+    }
+
+    /// What every ring asks of every link under the loaded choice.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Runs every selected job to completion; the entries of other jobs in `outcome` mean nothing.
     pub fn run(&mut self, draws: &Draws, outcome: &mut Outcome) {
         self.begin(draws, outcome);
         let mut now = 0.0;
@@ -176,13 +209,18 @@ impl<'a> Fluid<'a> {
                 self.left[ring as usize] -= self.rates[ring as usize] * (next - now);
             }
             now = next;
-            let changed =
-                self.finish_rings(now, draws, outcome) | self.fire_timers(now, draws, outcome);
-            if changed {
-                self.refresh_rates();
+            self.changed.clear();
+            self.finish_rings(now, draws, outcome);
+            self.fire_timers(now, draws, outcome);
+            if !self.changed.is_empty() {
+                let network = (&self.layout, &self.instance.capacity[..]);
+                let (changed, rates) = (&self.changed, &mut self.rates);
+                self.components.refresh(network, changed, &self.active, &mut self.model, rates);
             }
         }
-        for (id, state) in self.jobs.iter().enumerate() {
+        for &id in &self.members {
+            let id = id as usize;
+            let state = &self.jobs[id];
             outcome.stalled[id] = state.stage != Stage::Done;
             let counted = self.instance.jobs[id].iterations.saturating_sub(1).max(1);
             outcome.comm[id] = state.comm_sum / f64::from(counted);
@@ -199,14 +237,17 @@ impl<'a> Fluid<'a> {
         outcome.stalled.clear();
         outcome.stalled.resize(count, false);
         outcome.compute.clear();
-        outcome.compute.extend(draws.compute.iter().map(|times| times.iter().sum::<f64>()));
+        outcome.compute.resize(count, 0.0);
         self.active.clear();
-        self.jobs.clear();
-        for (job, (&start, compute)) in
-            self.instance.jobs.iter().zip(draws.start.iter().zip(&draws.compute))
-        {
+        self.components.begin();
+        self.jobs.resize(count, JobState::default());
+        for &id in &self.members {
+            let id = id as usize;
+            let (job, start, compute) =
+                (&self.instance.jobs[id], draws.start[id], &draws.compute[id]);
+            outcome.compute[id] = compute.iter().sum::<f64>();
             let first = compute.first().copied().unwrap_or(0.0);
-            self.jobs.push(JobState {
+            self.jobs[id] = JobState {
                 stage: Stage::Before,
                 timer: start + (1.0 - job.overlap) * first,
                 compute_end: start + first,
@@ -214,15 +255,15 @@ impl<'a> Fluid<'a> {
                 iteration: 0,
                 rings_left: 0,
                 comm_sum: 0.0,
-            });
+            };
         }
     }
 
     /// Time of the next event and, for the ring that ends then, its remaining bytes set to exactly what will flow.
     fn next_event(&mut self, now: f64) -> Option<f64> {
         let mut next = f64::INFINITY;
-        for state in &self.jobs {
-            next = next.min(state.timer);
+        for &id in &self.members {
+            next = next.min(self.jobs[id as usize].timer);
         }
         let mut first = None;
         for &ring in &self.active {
@@ -239,8 +280,7 @@ impl<'a> Fluid<'a> {
         next.is_finite().then_some(next)
     }
 
-    fn finish_rings(&mut self, now: f64, draws: &Draws, outcome: &mut Outcome) -> bool {
-        let mut changed = false;
+    fn finish_rings(&mut self, now: f64, draws: &Draws, outcome: &mut Outcome) {
         let mut position = 0;
         while position < self.active.len() {
             let ring = self.active[position] as usize;
@@ -249,14 +289,13 @@ impl<'a> Fluid<'a> {
                 continue;
             }
             self.active.swap_remove(position);
-            changed = true;
+            self.changed.push(ring as u32);
             let job = self.instance.rings[ring].job;
             self.jobs[job].rings_left -= 1;
             if self.jobs[job].rings_left == 0 {
                 self.communicated(job, now, draws, outcome);
             }
         }
-        changed
     }
 
     fn communicated(&mut self, job: usize, now: f64, draws: &Draws, outcome: &mut Outcome) {
@@ -288,9 +327,9 @@ impl<'a> Fluid<'a> {
         state.compute_end = now + compute;
     }
 
-    fn fire_timers(&mut self, now: f64, draws: &Draws, outcome: &mut Outcome) -> bool {
-        let mut changed = false;
-        for job in 0..self.jobs.len() {
+    fn fire_timers(&mut self, now: f64, draws: &Draws, outcome: &mut Outcome) {
+        for member in 0..self.members.len() {
+            let job = self.members[member] as usize;
             if self.jobs[job].timer > now {
                 continue;
             }
@@ -310,36 +349,8 @@ impl<'a> Fluid<'a> {
             for &ring in &shape.rings {
                 self.left[ring] = self.instance.rings[ring].bytes;
                 self.active.push(ring as u32);
-                changed = true;
+                self.changed.push(ring as u32);
             }
         }
-        changed
-    }
-
-    fn refresh_rates(&mut self) {
-        if self.active.is_empty() {
-            return;
-        }
-        if self.left.len() > 64 {
-            self.active.sort_unstable();
-            self.model.rates(&self.layout, &self.instance.capacity, &self.active, &mut self.rates);
-            return;
-        }
-        let set = self.active.iter().fold(0_u64, |set, &ring| set | 1 << ring);
-        let width = self.left.len();
-        if let Some(&position) = self.memo.get(&set) {
-            let from = position as usize * width;
-            self.rates.copy_from_slice(&self.remembered[from..from + width]);
-            return;
-        }
-        if self.memo.len() >= REMEMBERED_SETS {
-            self.memo.clear();
-            self.remembered.clear();
-        }
-        // One order per set, so that rounding cannot depend on the way into the set.
-        self.active.sort_unstable();
-        self.model.rates(&self.layout, &self.instance.capacity, &self.active, &mut self.rates);
-        self.memo.insert(set, self.memo.len() as u32);
-        self.remembered.extend_from_slice(&self.rates);
     }
 }

@@ -4,11 +4,16 @@
 //! how choices are found, the draws that plans are judged by.
 
 use super::fluid::drain::drain;
-use super::fluid::{Draws, Fluid, Metrics, Outcome};
+use super::fluid::{Draws, Metrics, Outcome};
 use super::instance::{Choice, Instance};
 use super::policy::greedy;
 use super::rate::{Layout, RateModel};
 use super::{Effort, Objective};
+use parts::Parts;
+
+mod parts;
+#[cfg(test)]
+pub(crate) mod tests;
 
 /// Rate that the static estimate grants a flow that strict priority would starve, as a share of its slowest link:
 /// without a floor most plans would score infinity.
@@ -45,12 +50,12 @@ impl Yardstick {
     }
 }
 
-/// Scores choices; owns an engine, so each thread has its own.
+/// Scores choices, component by component ([`parts`]); owns an engine, so each thread has its own.
 #[derive(Clone, Debug)]
 pub struct Evaluator<'a> {
     instance: &'a Instance,
     yardstick: &'a Yardstick,
-    fluid: Fluid<'a>,
+    parts: Parts<'a>,
     outcome: Outcome,
     /// Choices scored so far.
     pub evaluations: u64,
@@ -60,8 +65,8 @@ impl<'a> Evaluator<'a> {
     /// An evaluator of choices on an instance.
     #[must_use]
     pub fn new(instance: &'a Instance, yardstick: &'a Yardstick) -> Self {
-        let fluid = Fluid::new(instance);
-        Self { instance, yardstick, fluid, outcome: Outcome::default(), evaluations: 0 }
+        let parts = Parts::new(instance);
+        Self { instance, yardstick, parts, outcome: Outcome::default(), evaluations: 0 }
     }
 
     /// Score of a choice, lower is better. May return `f64::INFINITY` once it is clear that the score lies far above
@@ -76,11 +81,11 @@ impl<'a> Evaluator<'a> {
     }
 
     fn simulate(&mut self, choice: &Choice, objective: Objective, limit: f64) -> f64 {
-        self.fluid.load(choice);
+        self.parts.load(choice);
         let mut sum = Metrics::default();
         let count = self.yardstick.draws.len() as f64;
-        for (index, draws) in self.yardstick.draws.iter().enumerate() {
-            let metrics = self.run(draws);
+        for index in 0..self.yardstick.draws.len() {
+            let metrics = self.run(index);
             sum.comm_mean += metrics.comm_mean / count;
             sum.comm_max += metrics.comm_max / count;
             sum.slowdown += metrics.slowdown / count;
@@ -92,16 +97,21 @@ impl<'a> Evaluator<'a> {
         value(objective, &sum)
     }
 
-    fn run(&mut self, draws: &Draws) -> Metrics {
-        self.fluid.run(draws, &mut self.outcome);
+    fn run(&mut self, draw: usize) -> Metrics {
+        self.parts.run(&self.yardstick.draws, draw, &mut self.outcome);
         Metrics::of(self.instance, &self.outcome, &self.yardstick.iso)
+    }
+
+    /// Components that were not simulated because they were known.
+    #[must_use]
+    pub fn remembered(&self) -> u64 {
+        self.parts.remembered
     }
 
     /// Figures of a choice under each planning draw.
     pub fn metrics(&mut self, choice: &Choice) -> Vec<Metrics> {
-        self.fluid.load(choice);
-        let draws = &self.yardstick.draws;
-        draws.iter().map(|draws| self.run(draws)).collect()
+        self.parts.load(choice);
+        (0..self.yardstick.draws.len()).map(|draw| self.run(draw)).collect()
     }
 }
 

@@ -7,6 +7,8 @@ use super::Policy;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+pub mod ablation;
+pub mod cassini;
 pub mod crux;
 pub mod ecmp;
 pub mod greedy;
@@ -57,8 +59,12 @@ pub fn all() -> Vec<&'static dyn Policy> {
         &taccl_star::TacclStar,
         &gsched::G1,
         &gsched::G2,
+        &cassini::Cassini,
         &crux::Crux,
         &paper::Paper,
+        &ablation::NO_PATHS,
+        &ablation::JOB_QUEUES,
+        &ablation::ONE_QUEUE,
         &joint::Joint,
     ];
     all.extend(ADDED.get().into_iter().flatten());

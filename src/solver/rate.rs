@@ -162,6 +162,8 @@ struct LinkState {
     /// Whether one of those units waits for somebody elsewhere.
     impure: bool,
     stamp: u32,
+    /// First demand of the chain of this link.
+    head: u32,
 }
 
 impl LinkState {
@@ -220,7 +222,15 @@ pub struct RateModel {
     stamp: u32,
     waiting: Vec<u32>,
     standing: Vec<Standing>,
+    /// Of [`Self::chain`]: links in use, and by demand its unit and the next demand on its link.
+    touched: Vec<u32>,
+    owner: Vec<u32>,
+    next: Vec<u32>,
+    settled: Vec<bool>,
 }
+
+/// The end of a chain.
+const NOBODY: u32 = u32::MAX;
 
 impl RateModel {
     /// A model for `links` links.
@@ -337,18 +347,11 @@ impl RateModel {
     /// never fall while units are settled at the least one, so an outdated entry is found when it comes up.
     fn fill_by_link(&mut self, layout: &Layout, queue: u8, from: usize, rates: &mut [f64]) {
         let units = self.waiting.split_off(from);
-        let mut users: Vec<(u32, u32)> = Vec::new();
-        for &unit in &units {
-            users.extend(layout.demands(unit as usize).iter().map(|demand| (demand.link, unit)));
-        }
-        users.sort_unstable();
+        self.chain(layout, &units);
         let level = usize::from(queue);
         let share = |state: &LinkState| state.residual.max(0.0) / f64::from(state.counts[level]);
-        let mut heap: BinaryHeap<Least> = users
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|chunk| Least { share: share(&self.links[chunk[0].0 as usize]), link: chunk[0].0 })
-            .collect();
-        let mut settled = vec![false; layout.len()];
+        let least = |&link: &u32| Least { share: share(&self.links[link as usize]), link };
+        let mut heap: BinaryHeap<Least> = self.touched.iter().map(least).collect();
         while let Some(least) = heap.pop() {
             let state = &self.links[least.link as usize];
             if state.counts[level] == 0 {
@@ -359,11 +362,38 @@ impl RateModel {
                 heap.push(Least { share: now, link: least.link });
                 continue;
             }
-            let first = users.partition_point(|&(link, _)| link < least.link);
-            for &(_, unit) in users[first..].iter().take_while(|&&(link, _)| link == least.link) {
-                if !std::mem::replace(&mut settled[unit as usize], true) {
+            let mut at = state.head;
+            while at != NOBODY {
+                let unit = self.owner[at as usize];
+                if !std::mem::replace(&mut self.settled[unit as usize], true) {
                     self.settle(layout, unit, now, rates);
                 }
+                at = self.next[at as usize];
+            }
+        }
+    }
+
+    /// Chains the demands of these units link by link, units ascending.
+    fn chain(&mut self, layout: &Layout, units: &[u32]) {
+        self.touched.clear();
+        self.next.resize(layout.demands.len(), NOBODY);
+        self.owner.resize(layout.demands.len(), NOBODY);
+        self.settled.resize(layout.len(), false);
+        for &unit in units {
+            self.settled[unit as usize] = false;
+            for demand in layout.demands(unit as usize) {
+                self.links[demand.link as usize].head = NOBODY;
+            }
+        }
+        for &unit in units.iter().rev() {
+            let first = layout.start[unit as usize];
+            for (index, demand) in (first..).zip(layout.demands(unit as usize)) {
+                let state = &mut self.links[demand.link as usize];
+                if state.head == NOBODY {
+                    self.touched.push(demand.link);
+                }
+                self.owner[index as usize] = unit;
+                self.next[index as usize] = std::mem::replace(&mut state.head, index);
             }
         }
     }

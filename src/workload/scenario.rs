@@ -53,6 +53,9 @@ pub struct Scenario {
     pub events: Vec<Event>,
     /// Factor by which the packet simulation divides link rates and message sizes; `None`: chosen by the simulation.
     pub packet_scale: Option<u32>,
+    /// Jobs that leave the order of their hosts in the ring open, ascending; `ranks` holds one order that would do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub any_order: Vec<JobId>,
     /// What was assumed or merged while reading, for the report.
     pub notes: Vec<String>,
 }

@@ -16,6 +16,7 @@ mod data_plane;
 mod demo_report;
 mod detection;
 mod driver;
+mod elastic;
 mod events;
 mod fake_device;
 mod inspect;

@@ -291,3 +291,27 @@ fn links_that_fail_at_the_start_are_planned_around() {
         assert!(!nodes.contains(&"spine1"), "{nodes:?}");
     }
 }
+
+#[test]
+fn a_ring_whose_order_is_open_changes_leaf_as_seldom_as_it_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.toml");
+    let fabric = "[fabric]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\nhost_link = \"10Gbps\"\n\
+        fabric_link = \"10Gbps\"\n";
+    let crossing = |order: &str| {
+        let job = |name: &str| {
+            format!(
+                "\n[[job]]\nname = \"{name}\"\nbytes = \"200MB\"\ncompute = \"80ms\"\niterations = 6\n{order}\
+                 workers = [\"h1\", \"h4\", \"h2\", \"h5\", \"h3\", \"h6\"]\n"
+            )
+        };
+        let place = "\n[placement]\njobs_per_host = 2\n";
+        std::fs::write(&path, format!("{fabric}{place}{}{}", job("a"), job("b"))).unwrap();
+        let document = json(&[&path.display().to_string(), "--solver", "least-loaded"]);
+        let flows = document["flows"].as_array().unwrap();
+        assert_eq!(flows.len(), 12);
+        flows.iter().filter(|flow| flow["path"].as_array().unwrap().len() > 3).count()
+    };
+    assert_eq!(crossing(""), 12);
+    assert_eq!(crossing("ring_order = \"any\"\n"), 4);
+}

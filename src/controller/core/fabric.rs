@@ -22,6 +22,9 @@ impl Core {
             false => self.ground.reported.insert(link),
         };
         self.link_changed(link);
+        if !self.config.topology.is_inner(link) {
+            self.weigh_all();
+        }
     }
 
     /// Probes of a link come or do not.

@@ -66,6 +66,7 @@ pub fn light(seed: u64, jitter: f64) -> Result<Scenario, SimError> {
         jobs,
         events: Vec::new(),
         packet_scale: None,
+        any_order: Vec::new(),
         notes: Vec::new(),
     })
 }

@@ -46,6 +46,7 @@ pub fn small_scenario(seed: u64) -> Result<Scenario, SimError> {
         jobs,
         events,
         packet_scale: Some(1),
+        any_order: Vec::new(),
         notes: Vec::new(),
     })
 }

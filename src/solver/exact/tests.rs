@@ -100,3 +100,49 @@ fn a_case_that_is_too_large_is_refused_with_its_size() {
     let error = search(&instance, &yardstick, Grain::Flows, 1_000).unwrap_err();
     assert!(error.to_string().contains("1000"), "{error}");
 }
+
+#[test]
+fn one_enumeration_finds_the_optimum_of_every_objective() {
+    for seed in 0..6 {
+        let instance = small(seed, 4, 3);
+        let both = [Objective::Comm, Objective::Utilisation];
+        let yardstick = Yardstick::new(&instance, &effort(Objective::Comm, seed));
+        let optima = optima(&instance, &yardstick, &both, Grain::Jobs, 1 << 20).unwrap();
+        for (objective, optimum) in both.into_iter().zip(optima) {
+            let yardstick = Yardstick { objective, ..yardstick.clone() };
+            let alone = search(&instance, &yardstick, Grain::Jobs, 1 << 20).unwrap();
+            assert!((alone.score - optimum.score).abs() <= 1e-12, "{seed} {objective:?}");
+        }
+    }
+}
+
+#[test]
+fn choices_that_contend_alike_give_the_same_run_and_are_simulated_once() {
+    let mut spared = 0;
+    for seed in 0..12 {
+        let instance = small(seed, 3, 3);
+        let yardstick = Yardstick::new(&instance, &effort(Objective::Comm, seed));
+        let mut contention = Contention::new(&instance);
+        let mut evaluator = Evaluator::new(&instance, &yardstick);
+        let mut known = std::collections::BTreeMap::new();
+        for code in 0..1_u32 << instance.flows.len() {
+            let mut choice = Choice::first(instance.flows.len());
+            for (flow, shape) in instance.flows.iter().enumerate() {
+                choice.path[flow] = (code >> flow & 1) as u16;
+                choice.queue[flow] = [2, 0, 1][shape.job];
+            }
+            let (key, pairs) = contention.of(&instance, &choice);
+            // Jobs that share no row may have any queues.
+            let mut tied = choice.clone();
+            if pairs == 0 {
+                tied.queue.fill(0);
+            }
+            let score = evaluator.score(&choice, f64::INFINITY);
+            assert!((evaluator.score(&tied, f64::INFINITY) - score).abs() <= 1e-9 * score);
+            spared += usize::from(known.contains_key(&key));
+            let first = *known.entry(key).or_insert(score);
+            assert!((first - score).abs() <= 1e-9 * score, "seed {seed}: {first} {score}");
+        }
+    }
+    assert!(spared > 100, "{spared}");
+}

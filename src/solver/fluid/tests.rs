@@ -237,3 +237,43 @@ fn an_arrival_is_kept_and_a_phase_is_drawn_anew() {
     assert!(draws.start[0] < 4.0 && (100.0..102.0).contains(&draws.start[1]));
     assert_eq!(Draws::jittered(&instance, 3, "a", 0).start, [1.0, 100.0]);
 }
+
+#[test]
+fn rates_of_components_give_the_same_run_with_few_and_with_many_rings() {
+    // The same jobs as one-word sets and, with idle rings beside them, as lists.
+    for seed in 0..20 {
+        let narrow = random(seed, 6);
+        let mut wide = narrow.clone();
+        for _ in 0..70 {
+            let ring = wide.rings.len();
+            let link = wide.capacity.len();
+            wide.capacity.push(1.0);
+            wide.flows.push(crate::solver::instance::FlowShape {
+                job: wide.jobs.len(),
+                ring,
+                bytes: 1.0,
+                candidates: vec![vec![link]],
+            });
+            wide.rings.push(crate::solver::instance::Ring {
+                job: wide.jobs.len(),
+                bytes: 1.0,
+                flows: vec![wide.flows.len() - 1],
+            });
+            wide.jobs.push(crate::solver::instance::JobShape {
+                rings: vec![ring],
+                ..narrow.jobs[0].clone()
+            });
+        }
+        let choice = random_choice(&wide, seed, true);
+        let own = Choice {
+            path: choice.path[..narrow.flows.len()].to_vec(),
+            queue: choice.queue[..narrow.flows.len()].to_vec(),
+        };
+        let few = run(&narrow, &own, &Draws::random(&narrow, seed, "test", 0));
+        let many = run(&wide, &choice, &Draws::random(&wide, seed, "test", 0));
+        for job in 0..narrow.jobs.len() {
+            close(many.comm[job], few.comm[job]);
+            close(many.window[job], few.window[job]);
+        }
+    }
+}

@@ -9,7 +9,8 @@
 use crate::plan::Plan;
 use crate::solver::instance::{Choice, Instance};
 use crate::solver::{Effort, Policy, Problem};
-use crate::topology::FlowKey;
+use crate::topology::{FlowKey, Path};
+use crate::workload::Flow;
 
 /// See the module.
 pub struct Ecmp;
@@ -20,13 +21,17 @@ impl Policy for Ecmp {
     }
 
     fn plan(&self, problem: &Problem<'_>, _effort: &Effort<'_>) -> Plan {
-        let mut choice = Choice::first(problem.flows.len());
-        for (index, flow) in problem.flows.iter().enumerate() {
-            let count = problem.paths[index].len().max(1) as u64;
-            choice.path[index] = (hash(&flow.key) % count) as u16;
-        }
+        let choice = Choice { path: paths(problem), ..Choice::first(problem.flows.len()) };
         Instance::plan(problem, &choice, self.name(), |_| "hash of the flow's header".to_owned())
     }
+}
+
+/// The path that each flow's header hashes to, by index into its candidates.
+#[must_use]
+pub fn paths(problem: &Problem<'_>) -> Vec<u16> {
+    let of =
+        |(flow, paths): (&Flow, &Vec<Path>)| (hash(&flow.key) % paths.len().max(1) as u64) as u16;
+    problem.flows.iter().zip(problem.paths).map(of).collect()
 }
 
 /// FNV-1a over the fields of a key, then the finaliser of MurmurHash3: FNV's low bits alone follow the last byte.

@@ -80,7 +80,8 @@ pub fn flows_of(instance: &Instance, jobs: &[usize]) -> Vec<usize> {
 #[must_use]
 pub fn jobs_by(instance: &Instance, key: impl Fn(usize) -> f64) -> Vec<usize> {
     let mut jobs: Vec<usize> = (0..instance.jobs.len()).collect();
-    jobs.sort_by(|&a, &b| key(b).total_cmp(&key(a)).then(a.cmp(&b)));
+    let keys: Vec<f64> = jobs.iter().map(|&job| key(job)).collect();
+    jobs.sort_by(|&a, &b| keys[b].total_cmp(&keys[a]).then(a.cmp(&b)));
     jobs
 }
 

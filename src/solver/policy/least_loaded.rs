@@ -8,7 +8,7 @@
 
 use super::greedy;
 use crate::plan::Plan;
-use crate::solver::instance::{Choice, Instance};
+use crate::solver::instance::{Choice, FlowShape, Instance};
 use crate::solver::{Effort, Policy, Problem};
 
 /// See the module.
@@ -31,11 +31,20 @@ impl Policy for LeastLoaded {
 /// The policy on an instance.
 #[must_use]
 pub fn choose(instance: &Instance) -> Choice {
-    let demand: Vec<f64> = (0..instance.flows.len()).map(|flow| rate(instance, flow)).collect();
+    let demand = rates(instance);
     let mut order: Vec<usize> = (0..instance.flows.len()).collect();
     order.sort_by(|&a, &b| demand[b].total_cmp(&demand[a]).then(a.cmp(&b)));
     let path = greedy::place(instance, &order, |flow| demand[flow]);
     Choice { path, queue: vec![0; instance.flows.len()] }
+}
+
+/// [`rate`] of every flow, by flow id: the jobs' periods are found once.
+#[must_use]
+pub fn rates(instance: &Instance) -> Vec<f64> {
+    let period = |job| instance.period(job, greedy::least_alone(instance, job));
+    let periods: Vec<f64> = (0..instance.jobs.len()).map(period).collect();
+    let rate = |flow: &FlowShape| flow.bytes / periods[flow.job].max(f64::MIN_POSITIVE);
+    instance.flows.iter().map(rate).collect()
 }
 
 /// Average bytes per second of a flow while its job meets no contention.

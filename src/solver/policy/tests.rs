@@ -155,3 +155,39 @@ fn a_plan_for_the_rest_of_a_run_counts_what_is_left_of_each_job() {
         assert_eq!(rest.jobs[0].start, fresh.jobs[0].start);
     });
 }
+
+#[test]
+fn no_plan_of_any_policy_passes_the_bounds_of_its_run() {
+    use crate::solver::bound;
+    use crate::solver::fluid::{Draws, Fluid, Metrics, Outcome};
+    for seed in 0..6 {
+        with_problem(seed, |problem| {
+            let instance = Instance::new(problem);
+            let draws = Draws::random(&instance, seed, "bound", 0);
+            let bounds = bound::all(&instance, &draws);
+            let bound = |name: &str| bounds.iter().find(|b| b.name == name).unwrap().value;
+            let mut fluid = Fluid::new(&instance);
+            for policy in all() {
+                let plan = policy.plan(problem, &effort(seed));
+                fluid.load(&Instance::choice(problem, &plan).unwrap());
+                let mut outcome = Outcome::default();
+                // A policy may ask for phases; the bounds hold for the starts that come of it.
+                let (draws, most) = match policy.shifts(problem, &plan) {
+                    Some(shifts) => {
+                        let draws = draws.aligned(&shifts);
+                        let most = bound::cut_utilisation(&instance, &draws);
+                        (draws, most)
+                    }
+                    None => (draws.clone(), bound("cut-utilisation")),
+                };
+                fluid.run(&draws, &mut outcome);
+                let metrics = Metrics::of(&instance, &outcome, &bound::iso_comm(&instance));
+                let name = policy.name();
+                assert!(metrics.utilisation <= most * (1.0 + 1e-6), "{name} {seed}: {metrics:?}");
+                assert!(metrics.utilisation <= bound("iso-utilisation") * (1.0 + 1e-6), "{name}");
+                assert!(metrics.comm_mean >= bound("iso-comm") * (1.0 - 1e-6), "{name} {seed}");
+                assert!(metrics.comm_max >= bound("iso-comm-max") * (1.0 - 1e-6), "{name} {seed}");
+            }
+        });
+    }
+}

@@ -105,6 +105,7 @@ pub fn default_scenario(seed: u64) -> Result<Scenario, ScenarioError> {
         topology,
         jobs,
         packet_scale: None,
+        any_order: Vec::new(),
         notes: Vec::new(),
     })
 }

@@ -30,6 +30,7 @@ const JOB: &[&str] = &[
     "channels",
     "gpus",
     "count",
+    "ring_order",
 ];
 const PLACEMENT: &[&str] = &["jobs_per_host", "ring"];
 
@@ -50,6 +51,8 @@ pub(super) struct Jobs {
     pub(super) by_name: BTreeMap<String, JobId>,
     /// Whether the file gives the job a start.
     pub(super) has_start: Vec<bool>,
+    /// Jobs whose ring order is open.
+    pub(super) any_order: Vec<JobId>,
 }
 
 /// One `[[job]]` before its hosts are known.
@@ -58,6 +61,7 @@ struct Wanted {
     workers: Workers,
     start: Start,
     spread: f64,
+    any_order: bool,
 }
 
 enum Workers {
@@ -114,9 +118,11 @@ pub(super) fn read(
     }
     place_all(&mut wanted, topology, (per_host, ring), seed)
         .map_err(|source| top.source.whole(Problem::NoRoom { source }))?;
+    let open = wanted.iter().filter(|wanted| wanted.any_order);
+    let any_order = open.map(|wanted| wanted.job.id).collect();
     let has_start = wanted.iter().map(|job| !matches!(job.start, Start::Absent)).collect();
     let jobs = wanted.into_iter().map(|wanted| settle(wanted, topology, seed)).collect();
-    Ok(Jobs { jobs, nodes, by_name, has_start })
+    Ok(Jobs { jobs, nodes, by_name, has_start, any_order })
 }
 
 fn placement(top: &Section<'_>) -> Result<(u32, RingOrder), ScenarioError> {
@@ -175,7 +181,11 @@ fn job(
     }
     let start = start(section)?;
     let spread = section.number_or("compute_spread", 0.0, 0.0, 0.5)?;
-    Ok(Wanted { job, workers, start, spread })
+    let any_order = match section.get("ring_order") {
+        None => false,
+        Some(entry) => entry.choice(&["given", "any"])? == "any",
+    };
+    Ok(Wanted { job, workers, start, spread, any_order })
 }
 
 /// Model name, gradient and compute time.

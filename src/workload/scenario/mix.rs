@@ -60,6 +60,7 @@ pub fn populate(
         jobs,
         events: Vec::new(),
         packet_scale: None,
+        any_order: Vec::new(),
         notes,
     })
 }

@@ -89,6 +89,7 @@ pub fn parse(
         queues: fabric.queues,
         max_paths,
         jobs: jobs.jobs,
+        any_order: jobs.any_order,
         events,
         packet_scale,
         notes: fabric.notes,

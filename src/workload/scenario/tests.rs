@@ -156,3 +156,18 @@ fn a_fabric_file_is_found_beside_the_scenario() {
         scenario.notes
     );
 }
+
+#[test]
+fn a_job_may_leave_the_order_of_its_ring_open() {
+    let text = example("small.toml");
+    let read = |text: &str| parse(text, "s.toml", Path::new("."), None);
+    assert_eq!(read(&text).unwrap().any_order, []);
+    let open = text.replace("name = \"vgg\"", "name = \"vgg\"\nring_order = \"any\"");
+    let scenario = read(&open).unwrap();
+    assert_eq!(scenario.any_order, [scenario.jobs[1].id]);
+    assert_eq!(scenario.jobs, read(&text).unwrap().jobs, "reading alone changes no order");
+    let given = text.replace("name = \"vgg\"", "name = \"vgg\"\nring_order = \"given\"");
+    assert_eq!(read(&given).unwrap().any_order, []);
+    let wrong = text.replace("name = \"vgg\"", "name = \"vgg\"\nring_order = \"sorted\"");
+    assert!(read(&wrong).unwrap_err().to_string().contains("ring_order"));
+}

@@ -77,10 +77,15 @@ fn cut(order: &[usize], weight: &[Vec<f64>], levels: usize) -> (f64, Vec<usize>)
     let levels = levels.min(count);
     // crossing[j][i] = weight from order[..j] to order[j..i].
     let mut crossing = vec![vec![0.0; count + 1]; count + 1];
+    // Weight from order[..j] into each place, one more source with every j.
+    let mut into = vec![0.0; count];
     for (j, row) in crossing.iter_mut().enumerate() {
+        if j > 0 {
+            let from = &weight[order[j - 1]];
+            (j..count).for_each(|i| into[i] += from[order[i]]);
+        }
         for i in j..count {
-            let into: f64 = order[..j].iter().map(|&from| weight[from][order[i]]).sum();
-            row[i + 1] = row[i] + into;
+            row[i + 1] = row[i] + into[i];
         }
     }
     let mut value = vec![vec![f64::NEG_INFINITY; count + 1]; levels + 1];

@@ -3,6 +3,7 @@
 //! In: a start, a budget of evaluations. Out: the best choice met. Must not know: other lanes.
 
 use super::moves::Mover;
+use super::scope::Scope;
 use super::starts::Start;
 use crate::solver::Effort;
 use crate::solver::instance::{Choice, Instance};
@@ -28,6 +29,7 @@ pub(super) struct Lane<'a> {
     instance: &'a Instance,
     evaluator: Evaluator<'a>,
     mover: Mover<'a>,
+    scope: &'a Scope,
     random: Pcg64,
     current: Start,
     proposal: Choice,
@@ -36,8 +38,7 @@ pub(super) struct Lane<'a> {
 
 impl<'a> Lane<'a> {
     pub fn new(
-        instance: &'a Instance,
-        yardstick: &'a Yardstick,
+        (instance, yardstick, scope): (&'a Instance, &'a Yardstick, &'a Scope),
         effort: &Effort<'_>,
         id: usize,
         start: &Start,
@@ -45,7 +46,8 @@ impl<'a> Lane<'a> {
         Self {
             instance,
             evaluator: Evaluator::new(instance, yardstick),
-            mover: Mover::new(instance),
+            mover: Mover::new(instance, scope),
+            scope,
             random: crate::time::stream(effort.seed, "joint-lane", id as u64),
             current: start.clone(),
             proposal: start.choice.clone(),
@@ -59,6 +61,7 @@ impl<'a> Lane<'a> {
         self.current = from.clone();
         for _ in 0..KICK {
             self.mover.propose(&mut self.current.choice, &mut self.random);
+            self.scope.confine_move(self.instance, &from.choice, &mut self.current.choice);
         }
         self.current.score = scored(self.instance, &mut self.evaluator, &self.current.choice);
         self.keep();
@@ -72,6 +75,7 @@ impl<'a> Lane<'a> {
             }
             self.proposal.clone_from(&self.current.choice);
             self.mover.propose(&mut self.proposal, &mut self.random);
+            self.scope.confine_move(self.instance, &self.current.choice, &mut self.proposal);
             if self.proposal == self.current.choice {
                 continue;
             }

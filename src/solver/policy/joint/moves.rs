@@ -3,6 +3,7 @@
 //! In: a choice and a random stream. Out: the choice, changed. Must not know: scores.
 
 use super::super::{greedy, least_loaded, paper};
+use super::scope::Scope;
 use crate::solver::instance::{Choice, Instance};
 use rand::RngExt as _;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
@@ -20,19 +21,23 @@ pub(super) struct Mover<'a> {
 }
 
 impl<'a> Mover<'a> {
-    pub fn new(instance: &'a Instance) -> Self {
-        let jobs: Vec<usize> =
-            (0..instance.jobs.len()).filter(|&job| !instance.jobs[job].rings.is_empty()).collect();
+    /// Moves what the scope does not freeze.
+    pub fn new(instance: &'a Instance, scope: &Scope) -> Self {
+        let free = |flow: &usize| !scope.is_frozen(*flow);
+        let moves = |&job: &usize| {
+            let rings = instance.jobs[job].rings.iter();
+            rings.flat_map(|&ring| &instance.rings[ring].flows).any(free)
+        };
+        let jobs: Vec<usize> = (0..instance.jobs.len()).filter(moves).collect();
         Self {
             instance,
-            rate: (0..instance.flows.len())
-                .map(|flow| least_loaded::rate(instance, flow))
-                .collect(),
+            rate: least_loaded::rates(instance),
             jobs,
             flows_of: (0..instance.jobs.len())
                 .map(|job| greedy::flows_of(instance, &[job]))
                 .collect(),
             movable: (0..instance.flows.len())
+                .filter(free)
                 .filter(|&flow| instance.flows[flow].candidates.len() > 1)
                 .collect(),
         }

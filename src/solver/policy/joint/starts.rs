@@ -2,7 +2,8 @@
 //!
 //! In: an instance. Out: choices with simulated scores, best first. Must not know: moves, lanes.
 
-use super::super::{crux, greedy, least_loaded, paper, sebf};
+use super::super::{crux, greedy, least_loaded, paper, sebf, sincronia};
+use super::scope::Scope;
 use super::{Found, by_duty, estimate, lane};
 use crate::solver::Effort;
 use crate::solver::instance::{Choice, Instance};
@@ -40,8 +41,9 @@ pub(super) fn simulated(
     effort: &Effort<'_>,
     yardstick: &Yardstick,
     present: Option<&Start>,
+    scope: &Scope,
 ) -> Vec<Start> {
-    let mut starts = ranked(instance, effort);
+    let mut starts = ranked(instance, effort, scope);
     // What is in force is a start whatever the estimate thinks of it.
     starts.splice(0..0, present.cloned());
     let budget = (effort.max_evaluations as usize).clamp(1, starts.len());
@@ -64,6 +66,7 @@ pub(super) fn simulated(
 pub(super) fn in_force(instance: &Instance, routes: &[Option<(u16, u8)>]) -> Option<Start> {
     let known = |flow: usize| routes.get(flow).copied().flatten();
     let mut choice = Choice::first(instance.flows.len());
+    let rate = least_loaded::rates(instance);
     let mut loads = greedy::Loads::new(instance);
     let mut queue_of = vec![0; instance.jobs.len()];
     let mut new = Vec::new();
@@ -74,12 +77,11 @@ pub(super) fn in_force(instance: &Instance, routes: &[Option<(u16, u8)>]) -> Opt
         };
         (choice.path[flow], choice.queue[flow]) = (path, queue);
         queue_of[instance.flows[flow].job] = queue;
-        loads.add(instance, flow, path.into(), least_loaded::rate(instance, flow));
+        loads.add(instance, flow, path.into(), rate[flow]);
     }
     for &flow in &new {
-        let rate = least_loaded::rate(instance, flow);
-        let path = loads.least(instance, flow, rate);
-        loads.add(instance, flow, path, rate);
+        let path = loads.least(instance, flow, rate[flow]);
+        loads.add(instance, flow, path, rate[flow]);
         choice.path[flow] = path as u16;
         choice.queue[flow] = queue_of[instance.flows[flow].job];
     }
@@ -87,35 +89,66 @@ pub(super) fn in_force(instance: &Instance, routes: &[Option<(u16, u8)>]) -> Opt
     (new.len() < instance.flows.len()).then_some(Start { name, choice, score: f64::INFINITY })
 }
 
-/// The named policies and the best of the ordered placements, by the mean-field estimate, which is their score for now.
-pub(super) fn ranked(instance: &Instance, effort: &Effort<'_>) -> Vec<Start> {
-    let estimate = |starts: &mut Vec<Start>| {
-        starts.par_iter_mut().for_each(|start| {
-            start.score = estimate::mean_field(instance, &start.choice).value(effort.objective);
-        });
-        starts.sort_by(|a, b| a.score.total_cmp(&b.score).then_with(|| a.name.cmp(&b.name)));
-    };
+/// The named policies and the best of the ordered placements, by the mean-field estimate, which is their score for now. Only
+/// those that cost next to nothing if `stop` says so already or there is no budget.
+pub(super) fn ranked(instance: &Instance, effort: &Effort<'_>, scope: &Scope) -> Vec<Start> {
+    let first = quick(instance, effort, scope);
+    if effort.max_evaluations == 0 || (effort.stop)() {
+        return first;
+    }
     let mut starts = ordered(instance, effort.seed);
-    estimate(&mut starts);
+    by_estimate(instance, effort, scope, &mut starts);
     starts.truncate(SIMULATED);
     starts.extend(named(instance, effort));
-    estimate(&mut starts);
+    by_estimate(instance, effort, scope, &mut starts);
     starts
+}
+
+/// Three starts within milliseconds, by the estimate.
+pub(super) fn quick(instance: &Instance, effort: &Effort<'_>, scope: &Scope) -> Vec<Start> {
+    let spread = least_loaded::choose(instance);
+    let queues = greedy::balanced_queues(&by_duty(instance), instance.levels);
+    let queue = instance.flows.iter().map(|flow| queues[flow.job]).collect();
+    let by_duty = Choice { path: spread.path.clone(), queue };
+    let start = |name: &str, choice| Start { name: name.to_owned(), choice, score: f64::INFINITY };
+    let mut starts = vec![
+        start("sebf", sebf::choose(instance)),
+        start("duty, groups", by_duty),
+        start("least-loaded", spread),
+    ];
+    by_estimate(instance, effort, scope, &mut starts);
+    starts
+}
+
+/// Brings starts into the scope and sorts them by the estimate.
+fn by_estimate(instance: &Instance, effort: &Effort<'_>, scope: &Scope, starts: &mut [Start]) {
+    starts.par_iter_mut().for_each(|start| {
+        scope.confine(instance, &mut start.choice);
+        start.score = estimate::mean_field(instance, &start.choice).value(effort.objective);
+    });
+    starts.sort_by(|a, b| a.score.total_cmp(&b.score).then_with(|| a.name.cmp(&b.name)));
 }
 
 fn named(instance: &Instance, effort: &Effort<'_>) -> Vec<Start> {
     let start = |name: &str, choice| Start { name: name.to_owned(), choice, score: f64::INFINITY };
-    let mut starts = vec![
-        start("least-loaded", least_loaded::choose(instance)),
-        start("sebf", sebf::choose(instance)),
-        start("crux", crux::choose(instance, effort.seed)),
-    ];
+    let spread = least_loaded::choose(instance);
+    let mut starts = vec![start("sebf", sebf::choose(instance))];
+    // Orders that compare every job with every other one keep the first plan of many jobs waiting.
+    if instance.jobs.len() <= ORDERED_JOBS_MAX {
+        let by_bottleneck = sincronia::choose(instance, spread.path.clone()).0;
+        starts.push(start("sincronia", by_bottleneck));
+        starts.push(start("crux", crux::choose(instance, effort.seed)));
+    }
+    starts.push(start("least-loaded", spread));
     // Backtracking grows faster than the rest; on large cases the first plan would wait for it.
     if instance.flows.len() <= PAPER_FLOWS_MAX {
         starts.push(start("paper", paper::choose(instance)));
     }
     starts
 }
+
+/// Jobs up to which Sincronia and Crux are among the starts, and orders are drawn at random.
+const ORDERED_JOBS_MAX: usize = 256;
 
 /// Flows up to which the paper's method is among the starts.
 const PAPER_FLOWS_MAX: usize = 256;
@@ -133,16 +166,17 @@ fn ordered(instance: &Instance, seed: u64) -> Vec<Start> {
     for (name, order) in orders.clone() {
         orders.push((format!("reverse {name}"), order.into_iter().rev().collect()));
     }
-    for index in 0..RANDOM_ORDERS {
+    let drawn = if duty.len() <= ORDERED_JOBS_MAX { RANDOM_ORDERS } else { 0 };
+    for index in 0..drawn {
         let mut order = duty.clone();
         order.shuffle(&mut crate::time::stream(seed, "joint-order", index));
         orders.push((format!("random order {index}"), order));
     }
+    let rate = least_loaded::rates(instance);
     let mut starts = Vec::new();
     for (name, order) in orders {
         let flows = greedy::flows_of(instance, &order);
-        let rate = |flow| least_loaded::rate(instance, flow);
-        let path = greedy::place(instance, &flows, rate);
+        let path = greedy::place(instance, &flows, |flow| rate[flow]);
         let queues = greedy::balanced_queues(&order, instance.levels);
         let by_job = instance.flows.iter().map(|flow| queues[flow.job]).collect();
         let one = vec![0; instance.flows.len()];

@@ -10,11 +10,16 @@
 //! Edge `i` of channel `c` is the connection from rank `i` to rank `i + 1`, on port `first_port + c * ranks + i` of the receiver, as
 //! `workload::Transport::Tcp` tells the switches.
 
+mod breaker;
 mod connect;
+pub mod elastic;
 mod pace;
+pub mod post;
 mod ring;
 
+pub use breaker::Breaker;
 pub use connect::{Ring, WorkerError, connect};
+pub use post::{Member, Order, Post, State};
 
 use crate::time::Span;
 use std::net::IpAddr;
@@ -30,6 +35,8 @@ pub struct Spec {
     pub rank: usize,
     /// Addresses of all ranks in ring order, at least 2.
     pub peers: Vec<IpAddr>,
+    /// Which membership of the job this is; ranks of another are turned away.
+    pub generation: u32,
     /// Port of edge 0 of channel 0.
     pub first_port: u16,
     /// Parallel rings, each with an equal share of the buffer.

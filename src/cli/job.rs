@@ -6,8 +6,8 @@ use super::{Exit, Format, exit, grid};
 use crate::p4runtime::proto::ringpath::v1::controller_client::ControllerClient;
 use crate::p4runtime::proto::ringpath::v1::{
     CancelJobRequest, FlowState, JobSpec, JobState, ListJobsRequest, ReplanRequest,
-    ReportProgressRequest, SubmitJobsRequest, Transport, WatchEventsRequest,
-    submit_jobs_request::Wait as Until, transport,
+    SubmitJobsRequest, Transport, WatchEventsRequest, submit_jobs_request::Wait as Until,
+    transport,
 };
 use crate::time::Span;
 use crate::topology::Topology;
@@ -24,9 +24,6 @@ use tonic::transport::{Channel, Endpoint};
 const CONNECT: Duration = Duration::from_secs(5);
 /// Longest wait for an answer that needs no switch. A plan may be in the making, and is waited for.
 const ANSWER: Duration = Duration::from_secs(30);
-/// Longest wait for a report to be taken: a job must not stand still because its controller does.
-const REPORT: Duration = Duration::from_secs(1);
-
 /// An answer, or that there was none in time.
 async fn within<T>(
     limit: Duration,
@@ -161,23 +158,9 @@ pub async fn connect(address: &str) -> anyhow::Result<ControllerClient<Channel>>
     Ok(ControllerClient::new(channel))
 }
 
-/// Tells a controller how many iterations of a job are done.
-///
-/// # Errors
-/// The controller's refusal.
-pub async fn report(
-    client: &mut ControllerClient<Channel>,
-    job: &str,
-    iterations: u32,
-) -> anyhow::Result<()> {
-    let compute_ns = Vec::new();
-    let request = ReportProgressRequest { job: job.to_owned(), iterations, compute_ns };
-    within(REPORT, client.report_progress(request)).await?;
-    Ok(())
-}
-
 /// A refusal, in the controller's words.
-fn refused(status: &tonic::Status) -> anyhow::Error {
+#[must_use]
+pub fn refused(status: &tonic::Status) -> anyhow::Error {
     anyhow::anyhow!("{}", status.message())
 }
 
@@ -282,8 +265,12 @@ fn document(job: &JobState) -> Value {
             "in_force": flow.in_force,
         })
     };
+    let first_port = match spec.transport.and_then(|transport| transport.kind) {
+        Some(transport::Kind::Tcp(tcp)) => Some(tcp.first_port),
+        _ => None,
+    };
     json!({
-        "name": spec.name, "id": job.id, "model": spec.model, "hosts": spec.hosts, "ready": job.ready,
+        "name": spec.name, "id": job.id, "membership": job.membership, "first_port": first_port, "model": spec.model, "hosts": spec.hosts, "ready": job.ready,
         "iterations_done": job.iterations_done, "iterations": spec.iterations,
         "gradient_bytes": spec.gradient_bytes, "compute_ms": Span(spec.compute_ns).as_secs_f64() * 1e3,
         "flows": job.flows.iter().map(flow).collect::<Vec<Value>>(),

@@ -23,6 +23,15 @@ pub fn asking() -> anyhow::Result<Runtime> {
     Builder::new_current_thread().enable_all().build().context("no runtime for the client")
 }
 
+/// For a command that does something else meanwhile: a thread of its own.
+///
+/// # Errors
+/// The system gives no threads.
+pub fn beside() -> anyhow::Result<Runtime> {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    runtime.context("no runtime beside the work")
+}
+
 /// Tells where a process listens. That nobody reads it does not matter to the process.
 ///
 /// # Errors

@@ -1,17 +1,22 @@
 //! `ringpath worker`: one rank of a synthetic training job, on the host where it is started.
 //!
-//! In: the ranks' addresses in ring order, bytes, compute time. Out: a line per iteration. Must not plan; to the fabric it is a program
+//! In: the ranks' addresses in ring order, bytes, compute time; orders of a controller. Out: a line per iteration; its state to the controller. Must not plan; to the fabric it is a program
 //! that uses TCP.
 
-use super::{Exit, Format, job};
+mod attend;
+
+use super::{Exit, Format, process};
 use crate::time::Span;
 use crate::units::Bytes;
-use crate::worker::{Iteration, Spec, connect};
+use crate::worker::{Breaker, Iteration, Post, Spec, connect, elastic};
+use attend::Courier;
 use serde_json::json;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
+use tokio::sync::Notify;
 
 /// Arguments of `ringpath worker`.
 #[derive(Clone, Debug, clap::Args)]
@@ -50,71 +55,107 @@ pub struct Args {
     /// How long to wait for the other ranks, and later for a byte of one.
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub patience: Span,
-    /// Tell the controller here how far the job is (rank 0 does).
+    /// The controller that knows the job. It hears how far each rank is and how long it computed; when a host fails, it names the ring of the
+    /// others, which begin again with the iteration that broke.
     #[arg(long, value_name = "HOST:PORT|unix:PATH", env = "RINGPATH_CONTROLLER")]
     pub controller: Option<String>,
+    /// This host's name in the controller's fabric; by default the controller finds it by the rank's own address among --peers.
+    #[arg(long, value_name = "NAME", requires = "controller")]
+    pub host: Option<String>,
     /// How the iterations are printed; JSON is a line per iteration.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
 }
 
+/// Longest time to take leave of the controller: a rank that is done must not wait for one that is not there.
+const LEAVE: Duration = Duration::from_secs(1);
+
+impl Args {
+    fn spec(&self) -> Spec {
+        Spec {
+            job: self.job.clone(),
+            rank: self.rank,
+            peers: self.peers.clone(),
+            generation: 0,
+            first_port: self.first_port,
+            channels: self.channels,
+            bytes: self.bytes.0,
+            compute: self.compute,
+            pace: self.pace_file.clone(),
+            patience: Duration::from_nanos(self.patience.0),
+        }
+    }
+}
+
 /// Runs the rank.
 ///
 /// # Errors
-/// A ring that is none, a port that is taken, a rank that is missing, went away or sent something wrong; a controller that does not
-/// know the job.
+/// A ring that is none, a port that is taken, a rank that is missing, went away or sent something wrong; with a controller: one that is not there
+/// or does not know job or host, or that has no part for the rank any more.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let runtime = super::process::asking()?;
-    let told = args.controller.as_ref().filter(|_| args.rank == 0);
-    let mut client = match told {
-        Some(address) => Some(runtime.block_on(job::connect(address))?),
-        None => None,
-    };
-    let mut ring = connect(Spec {
-        job: args.job.clone(),
-        rank: args.rank,
-        peers: args.peers.clone(),
-        first_port: args.first_port,
-        channels: args.channels,
-        bytes: args.bytes.0,
-        compute: args.compute,
-        pace: args.pace_file.clone(),
-        patience: Duration::from_nanos(args.patience.0),
-    })?;
     let mut failed: Option<anyhow::Error> = None;
-    let ended = ring.run(args.iterations, &mut |iteration| {
-        if let Some(client) = &mut client {
-            let report = job::report(client, &args.job, iteration.number + 1);
-            if let Err(error) = runtime.block_on(report) {
-                // The job goes on; the plan only knows less of it.
-                tracing::warn!(
-                    "the controller was not told of iteration {}: {error:#}",
-                    iteration.number
-                );
-            }
-        }
+    let mut done = |generation, iteration| {
         if failed.is_none() {
-            failed = print(args.output, out, iteration).err().map(Into::into);
+            failed = print(args.output, out, (generation, iteration)).err().map(Into::into);
         }
-    });
-    ended?;
+    };
+    match &args.controller {
+        Some(controller) => attended(args, controller, &mut done)?,
+        None => connect(args.spec(), &Breaker::default())?.run(
+            0..args.iterations,
+            &|_| {},
+            &mut |iteration| done(0, iteration),
+        )?,
+    }
     failed.map_or(Ok(Exit::Done), Err)
 }
 
-fn print(output: Format, out: &mut dyn Write, iteration: Iteration) -> std::io::Result<()> {
+/// Runs the rank as the controller orders, over as many memberships as it takes.
+fn attended(
+    args: &Args,
+    controller: &str,
+    done: &mut dyn FnMut(u32, Iteration),
+) -> anyhow::Result<()> {
+    let spec = args.spec();
+    let own = spec.peers.get(spec.rank).map(ToString::to_string);
+    let courier = Courier {
+        controller: controller.to_owned(),
+        job: args.job.clone(),
+        host: args.host.clone().or(own).unwrap_or_default(),
+    };
+    let changed = Arc::new(Notify::new());
+    let waker = Arc::clone(&changed);
+    let post = Arc::new(Post::new(move || waker.notify_one()));
+    let runtime = process::beside()?;
+    let (host, stream) = runtime.block_on(courier.begin(&post))?;
+    let attending = runtime.spawn(courier.attend(stream, Arc::clone(&post), changed));
+    let ended = elastic::run(&spec, &host, args.iterations, &post, done);
+    if ended.is_ok() {
+        // A controller that does not take it learns from the end of the stream.
+        let _ = runtime.block_on(async { tokio::time::timeout(LEAVE, attending).await });
+    }
+    runtime.shutdown_background();
+    ended.map_err(Into::into)
+}
+
+fn print(
+    output: Format,
+    out: &mut dyn Write,
+    (generation, iteration): (u32, Iteration),
+) -> std::io::Result<()> {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let (compute, communication) = (ms(iteration.compute), ms(iteration.communication));
     match output {
         Format::Table => writeln!(
             out,
-            "iteration {:4}: computed {compute:9.3} ms, reduced {communication:9.3} ms",
+            "iteration {:4}: computed {compute:9.3} ms, reduced {communication:9.3} ms, membership {generation}",
             iteration.number
         )?,
         Format::Json => {
             let began = iteration.began.duration_since(UNIX_EPOCH).unwrap_or_default();
             let line = json!({
                 "iteration": iteration.number, "compute_ms": compute, "comm_ms": communication,
-                "comm_began_s": began.as_secs_f64(),
+                "comm_began_s": began.as_secs_f64(), "generation": generation,
             });
             writeln!(out, "{line}")?;
         }

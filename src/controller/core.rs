@@ -42,6 +42,7 @@ mod flows;
 mod members;
 mod planning;
 mod probes;
+mod ranks;
 mod retire;
 mod session;
 mod switch;
@@ -53,6 +54,7 @@ mod writes;
 mod tests;
 
 pub use probes::{INTERVAL_FLOOR, ProbeCounts};
+pub use ranks::Membership;
 use switch::{Call, Phase, Switch};
 
 /// Rounds of one step. Each input changes the state of one switch, link or job, and its consequences run through links,
@@ -135,6 +137,10 @@ pub struct Core {
     unready: BTreeSet<JobId>,
     /// Jobs whose agents form a ring.
     forming: BTreeSet<JobId>,
+    /// Port of the first edge of each ring over TCP.
+    first_ports: BTreeMap<JobId, u16>,
+    /// What ranks say of themselves; never stored.
+    ranks: ranks::Ranks,
     /// Hosts that have failed.
     failed_hosts: BTreeSet<HostId>,
     /// Finished iterations, as agents last told.
@@ -230,6 +236,8 @@ impl Core {
             memberships: BTreeMap::new(),
             unready: BTreeSet::new(),
             forming: BTreeSet::new(),
+            first_ports: BTreeMap::new(),
+            ranks: ranks::Ranks::default(),
             failed_hosts: BTreeSet::new(),
             done: BTreeMap::new(),
             flows: BTreeMap::new(),
@@ -312,6 +320,7 @@ impl Core {
                 self.progressed(job, iterations);
                 self.computed(job, &compute);
             }
+            Input::Rank { job, host, said } => self.rank(job, host, said),
             Input::Host { host, up } => self.host(host, up),
             Input::Joined { job, generation, flows } => self.joined(job, generation, flows),
             Input::Link { link, up } => self.link(link, up),
@@ -349,6 +358,7 @@ impl Core {
             TimerKey::Telemetry => self.next_interval(),
             TimerKey::Readout(switch) => self.reads_expired(switch),
             TimerKey::Probes => self.send_probes(),
+            TimerKey::Ranks(job) => self.ranks_due(job),
         }
     }
 
@@ -390,11 +400,12 @@ impl Core {
                     switch.incarnation = incarnation;
                 }
             }
-            Record::Job { job, flows, generation, forming } => {
+            Record::Job { job, flows, generation, forming, first_port } => {
                 if forming {
                     self.forming.insert(job.id);
                 }
                 self.memberships.insert(job.id, generation);
+                self.first_ports.extend(first_port.map(|port| (job.id, port)));
                 self.jobs.insert(job.id, (job, flows.iter().map(|flow| flow.id).collect()));
                 self.flows.extend(flows.into_iter().map(|flow| (flow.id, flow)));
             }
@@ -482,7 +493,9 @@ impl Core {
                 let flows = flows.iter().filter_map(|flow| self.flows.get(flow).cloned());
                 let generation = self.memberships.get(&job.id).copied().unwrap_or_default();
                 let forming = self.forming.contains(&job.id);
-                Some(Record::Job { job: job.clone(), flows: flows.collect(), generation, forming })
+                let (job, flows) = (job.clone(), flows.collect());
+                let first_port = self.first_ports.get(&id).copied();
+                Some(Record::Job { job, flows, generation, forming, first_port })
             }
             Key::Target => Some(Record::Target {
                 generation: self.generation,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   CLI, API, agents ── SubmitJobs, JobFinished, SetPolicy, Replan ──►┌──────┐──► Persist ──► store
-//!   agents ──────────── Progress ───────────────────────────────────►│      │
+//!   agents, workers ─── Progress, Rank ─────────────────────────────►│      │
 //!   ports, probes ───── Link ───────────────────────────────────────►│      │──► OpenStream, Send, CloseStream, Call ──► switch
 //!   driver or sim ───── Boot, Timer ────────────────────────────────►│ core │──► Timer ──► driver or sim
 //!   switch ──────────── Reply, Stream, StreamEnded ─────────────────►│      │──► Notify ──► log, API, tests
@@ -106,6 +106,15 @@ pub enum Input {
         /// Compute time of the last one, by rank; empty if the agents do not know.
         compute: Vec<Span>,
     },
+    /// A rank says something of itself, or nothing any more. Never acknowledged and not stored: each message says it all again.
+    Rank {
+        /// The job.
+        job: JobId,
+        /// The rank's host.
+        host: HostId,
+        /// What.
+        said: RankSaid,
+    },
     /// A host has failed (its agent is silent) or is back. Jobs on a failed host go on without it.
     Host {
         /// The host.
@@ -141,6 +150,35 @@ pub enum Input {
         /// The switch.
         switch: SwitchId,
     },
+}
+
+/// What a rank's process, or the agent of its host, says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RankSaid {
+    /// How it is.
+    State(RankState),
+    /// It is done and says no more.
+    Left,
+    /// The stream over which it spoke ended without that.
+    Silent,
+}
+
+/// How a rank is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankState {
+    /// The membership that it belongs to.
+    pub generation: Generation,
+    /// Whether it is joined to both its neighbours.
+    pub joined: bool,
+    /// Iterations that it has finished.
+    pub iterations: u32,
+    /// Compute time of the last one.
+    pub compute: Span,
+    /// The neighbour that broke off; the ring is then no more.
+    pub lost: Option<HostId>,
+    /// The neighbour from which nothing comes; the ring stands, and the neighbour may only be slow.
+    pub stalled: Option<HostId>,
 }
 
 /// What the core wants done, in order.
@@ -218,6 +256,8 @@ pub enum TimerKey {
     Readout(SwitchId),
     /// Probes are due.
     Probes,
+    /// What is not clear about a job's ranks has had its time.
+    Ranks(JobId),
 }
 
 /// Something worth telling.

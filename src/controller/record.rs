@@ -3,7 +3,7 @@
 //! In: an instant and an [`Input`]. Out: one line; and back. Must not know what the core does with it. Protocol messages
 //! are written as their wire bytes in hexadecimal: the wire form is the contract, and unknown fields survive.
 
-use super::messages::{Input, RequestId, StreamNo, TimerKey};
+use super::messages::{Input, RankSaid, RequestId, StreamNo, TimerKey};
 use super::store::Record;
 use crate::elastic::Generation;
 use crate::id::{HostId, JobId, LinkId, SwitchId};
@@ -77,6 +77,7 @@ enum Written {
     SubmitJobs(Vec<(Job, Vec<Flow>)>),
     JobFinished(JobId),
     Progress { job: JobId, iterations: u32, compute: Vec<Span> },
+    Rank { job: JobId, host: HostId, said: RankSaid },
     Host { host: HostId, up: bool },
     Joined { job: JobId, generation: Generation, flows: Vec<Flow> },
     Link { link: LinkId, up: bool },
@@ -124,6 +125,7 @@ fn written(input: &Input) -> Written {
         Input::Progress { job, iterations, compute } => {
             Written::Progress { job, iterations, compute }
         }
+        Input::Rank { job, host, said } => Written::Rank { job, host, said },
         Input::Host { host, up } => Written::Host { host, up },
         Input::Joined { job, generation, flows } => Written::Joined { job, generation, flows },
         Input::Link { link, up } => Written::Link { link, up },
@@ -164,6 +166,7 @@ fn read(input: Written) -> Result<Input, RecordError> {
         Written::Progress { job, iterations, compute } => {
             Input::Progress { job, iterations, compute }
         }
+        Written::Rank { job, host, said } => Input::Rank { job, host, said },
         Written::Host { host, up } => Input::Host { host, up },
         Written::Joined { job, generation, flows } => Input::Joined { job, generation, flows },
         Written::Link { link, up } => Input::Link { link, up },
@@ -194,6 +197,7 @@ fn result(answer: &Answer) -> Result<RpcResult, RecordError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::messages::RankState;
 
     fn round(input: Input) {
         let line = to_line(Time(7), &input).unwrap();
@@ -218,6 +222,12 @@ mod tests {
             Input::Timer(TimerKey::Lost(SwitchId(3), 4)),
             Input::SetPolicy { policy: "x".into() },
             Input::Replan,
+            Input::Rank { job: JobId(1), host: HostId(2), said: RankSaid::Silent },
+            Input::Rank {
+                job: JobId(1),
+                host: HostId(2),
+                said: RankSaid::State(RankState { lost: Some(HostId(3)), ..RankState::default() }),
+            },
             Input::Host { host: HostId(2), up: false },
             Input::Joined { job: JobId(1), generation: Generation(2), flows: Vec::new() },
             Input::Progress { job: JobId(4), iterations: 7, compute: vec![Span(5), Span(6)] },

@@ -80,6 +80,9 @@ pub enum Record {
         /// Whether its agents have been told to form a ring and have not answered.
         #[serde(default)]
         forming: bool,
+        /// Port of the first edge of its ring, if that is over TCP.
+        #[serde(default)]
+        first_port: Option<u16>,
     },
     /// Where the rollout goes.
     Target {

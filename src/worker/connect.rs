@@ -1,14 +1,17 @@
 //! Ranks find each other. In: a [`Spec`]. Out: a [`Ring`] with one connection in and one out per channel. Must not know buffers.
 
-use super::Spec;
+use super::ring::STALL;
+use super::{Breaker, Spec};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// First bytes of a connection, so that a stranger on the port is told from a rank.
-const MAGIC: [u8; 8] = *b"RPWORK01";
+const MAGIC: [u8; 8] = *b"RPWORK02";
 /// Pause between two attempts to reach a rank that is not there yet.
 const AGAIN: Duration = Duration::from_millis(50);
+/// Longest single attempt: a host that is gone does not answer, and it may be given up meanwhile.
+const ATTEMPT: Duration = Duration::from_secs(1);
 /// How long somebody who has connected may take to say who it is: a rank does so at once.
 const INTRODUCTION: Duration = Duration::from_secs(2);
 /// Longest name of a job.
@@ -69,6 +72,20 @@ pub enum WorkerError {
         #[source]
         source: std::io::Error,
     },
+    /// The rank is no part of its job.
+    #[error("{reason}; the rank ends")]
+    Over {
+        /// In the controller's words.
+        reason: String,
+    },
+    /// The controller says nothing.
+    #[error(
+        "the controller named no ring to go on with within {patience:?}; does it still run? See --controller and --patience"
+    )]
+    NoOrder {
+        /// How long it was awaited.
+        patience: Duration,
+    },
     /// A sum that is not what the ranks' numbers add up to.
     #[error(
         "iteration {iteration}: element {element} of the reduced buffer is {found}, not {wanted}; bytes were lost or mixed up"
@@ -97,15 +114,20 @@ pub struct Channel {
 pub struct Ring {
     pub(super) spec: Spec,
     pub(super) channels: Vec<Channel>,
+    pub(super) breaker: Breaker,
 }
 
-/// Listens, connects to the next rank and waits for the one before.
+/// Listens, connects to the next rank and waits for the one before. The last rank that is left of a job needs nobody. `breaker` ends the
+/// attempt, and later the ring.
 ///
 /// # Errors
 /// [`WorkerError`] names the rank that is missing or the port that is taken.
-pub fn connect(spec: Spec) -> Result<Ring, WorkerError> {
-    check(&spec)?;
+pub fn connect(spec: Spec, breaker: &Breaker) -> Result<Ring, WorkerError> {
     let ranks = spec.peers.len();
+    if ranks == 1 && spec.generation > 0 {
+        return Ok(Ring { spec, channels: Vec::new(), breaker: breaker.clone() });
+    }
+    check(&spec)?;
     let (previous, next) = ((spec.rank + ranks - 1) % ranks, (spec.rank + 1) % ranks);
     let port = |channel: u16, edge: usize| {
         // `check` has seen that it fits.
@@ -127,14 +149,18 @@ pub fn connect(spec: Spec) -> Result<Ring, WorkerError> {
     for (channel, listener) in (0..spec.channels).zip(listeners) {
         let address = SocketAddr::new(spec.peers[next], port(channel, spec.rank));
         let absent = |rank, address| WorkerError::Absent { rank, address, patience: spec.patience };
-        let mut to_next = reach(address, spec.patience).ok_or_else(|| absent(next, address))?;
+        let mut to_next = reach(address, &spec, breaker).ok_or_else(|| absent(next, address))?;
         let hello = greet(&mut to_next, &spec, next);
         hello.map_err(|_| absent(next, address))?;
         let before = SocketAddr::new(spec.peers[previous], port(channel, previous));
-        let from_previous = accept(&listener, &spec)?.ok_or_else(|| absent(previous, before))?;
+        let from_previous =
+            accept(&listener, &spec, breaker)?.ok_or_else(|| absent(previous, before))?;
+        for connection in [&from_previous, &to_next] {
+            breaker.guard(connection).map_err(|_| absent(next, address))?;
+        }
         channels.push(Channel { from_previous, to_next });
     }
-    Ok(Ring { spec, channels })
+    Ok(Ring { spec, channels, breaker: breaker.clone() })
 }
 
 fn check(spec: &Spec) -> Result<(), WorkerError> {
@@ -163,23 +189,25 @@ fn check(spec: &Spec) -> Result<(), WorkerError> {
 
 /// Connects to a rank that may not be there yet.
 #[allow(clippy::disallowed_methods, reason = "a worker is a process; it waits in real time")]
-fn reach(address: SocketAddr, patience: Duration) -> Option<TcpStream> {
+fn reach(address: SocketAddr, spec: &Spec, breaker: &Breaker) -> Option<TcpStream> {
     let begin = Instant::now();
     loop {
-        let left = patience.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())?;
-        match TcpStream::connect_timeout(&address, left) {
+        let left = spec.patience.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())?;
+        match TcpStream::connect_timeout(&address, left.min(ATTEMPT)) {
             Ok(stream) => return Some(stream),
-            Err(_) => std::thread::sleep(AGAIN.min(left)),
+            Err(_) if breaker.sleep(AGAIN.min(left)) => {}
+            Err(_) => return None,
         }
     }
 }
 
-/// Says who we are: magic, sender, receiver, name.
+/// Says who we are: magic, sender, receiver, membership, name.
 fn greet(stream: &mut TcpStream, spec: &Spec, next: usize) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(spec.patience))?;
     let mut hello = MAGIC.to_vec();
-    for number in [spec.rank, next, spec.job.len()] {
+    let generation = usize::try_from(spec.generation).unwrap_or(usize::MAX);
+    for number in [spec.rank, next, generation, spec.job.len()] {
         hello.extend(u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
     }
     hello.extend(spec.job.as_bytes());
@@ -188,7 +216,11 @@ fn greet(stream: &mut TcpStream, spec: &Spec, next: usize) -> std::io::Result<()
 
 /// Takes the connection of the rank before; `None` if it does not come.
 #[allow(clippy::disallowed_methods, reason = "a worker is a process; it waits in real time")]
-fn accept(listener: &TcpListener, spec: &Spec) -> Result<Option<TcpStream>, WorkerError> {
+fn accept(
+    listener: &TcpListener,
+    spec: &Spec,
+    breaker: &Breaker,
+) -> Result<Option<TcpStream>, WorkerError> {
     let begin = Instant::now();
     if listener.set_nonblocking(true).is_err() {
         return Ok(None);
@@ -196,8 +228,10 @@ fn accept(listener: &TcpListener, spec: &Spec) -> Result<Option<TcpStream>, Work
     let mut stranger = None;
     while begin.elapsed() < spec.patience {
         let Ok((stream, _)) = listener.accept() else {
-            std::thread::sleep(AGAIN.min(spec.patience));
-            continue;
+            if breaker.sleep(AGAIN.min(spec.patience)) {
+                continue;
+            }
+            return Ok(None);
         };
         // Whoever looks at ports ends no job; if the right one never comes, the stranger explains why.
         match introduced(stream, spec) {
@@ -213,20 +247,27 @@ fn introduced(mut stream: TcpStream, spec: &Spec) -> Result<TcpStream, WorkerErr
     let broken = |error: std::io::Error| stranger(format!("somebody who said nothing ({error})"));
     stream.set_nonblocking(false).map_err(broken)?;
     stream.set_read_timeout(Some(INTRODUCTION.min(spec.patience))).map_err(broken)?;
-    let mut head = [0; 20];
+    let mut head = [0; 24];
     stream.read_exact(&mut head).map_err(broken)?;
     let number = |at: usize| {
         let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
         usize::try_from(u32::from_be_bytes(bytes)).unwrap_or(usize::MAX)
     };
-    if head[..8] != MAGIC || number(16) > NAME_MAX {
+    if head[..8] != MAGIC || number(20) > NAME_MAX {
         return Err(stranger("something that is no worker".to_owned()));
     }
-    let mut name = vec![0; number(16)];
+    let mut name = vec![0; number(20)];
     stream.read_exact(&mut name).map_err(broken)?;
-    stream.set_read_timeout(Some(spec.patience)).map_err(broken)?;
+    stream.set_read_timeout(Some(STALL.min(spec.patience))).map_err(broken)?;
     let name = String::from_utf8_lossy(&name).into_owned();
     let ranks = spec.peers.len();
+    if name == spec.job && number(16) != spec.generation as usize {
+        return Err(stranger(format!(
+            "a rank of membership {} of the job, this is membership {}",
+            number(16),
+            spec.generation
+        )));
+    }
     if name != spec.job || number(12) != spec.rank || (number(8) + 1) % ranks != spec.rank {
         return Err(stranger(format!(
             "rank {} of job '{name}', which meant rank {}",

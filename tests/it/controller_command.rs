@@ -31,24 +31,29 @@ compute = "50ms"
 workers = ["h2", "h4"]
 "#;
 
-struct Fabric {
+pub(crate) struct Fabric {
     folder: tempfile::TempDir,
     switches: Vec<Switch>,
 }
 
 impl Fabric {
     fn start() -> Self {
+        Self::of(SCENARIO)
+    }
+
+    /// Two leaves and a spine, whatever else the scenario says.
+    pub(crate) fn of(scenario: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("fabric.toml"), SCENARIO).unwrap();
+        std::fs::write(folder.path().join("fabric.toml"), scenario).unwrap();
         let one = || Switch::start(&["--no-p4", "--priority-queues", "8"]);
         Self { folder, switches: (0..3).map(|_| one()).collect() }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn scenario(&self) -> String {
+    pub(crate) fn scenario(&self) -> String {
         self.path("fabric.toml").display().to_string()
     }
 
@@ -62,7 +67,7 @@ impl Fabric {
     }
 }
 
-struct Controller {
+pub(crate) struct Controller {
     child: Child,
     address: String,
     /// Where its metrics are, without the scheme.
@@ -78,7 +83,7 @@ impl Controller {
         Self::with(fabric, &["--policy", policy])
     }
 
-    fn with(fabric: &Fabric, more: &[&str]) -> Self {
+    pub(crate) fn with(fabric: &Fabric, more: &[&str]) -> Self {
         let mut child = ringpath()
             .args(["controller", &fabric.scenario()])
             .args(["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--store"])
@@ -97,11 +102,11 @@ impl Controller {
         Self { child, address: address.to_owned(), page: page.to_owned() }
     }
 
-    fn job(&self, args: &[&str]) -> Output {
+    pub(crate) fn job(&self, args: &[&str]) -> Output {
         output(ringpath().arg("job").args(args).args(["--controller", &self.address]))
     }
 
-    fn jobs(&self) -> Value {
+    pub(crate) fn jobs(&self) -> Value {
         let listed = self.job(&["list", "-o", "json"]);
         assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
         serde_json::from_slice(&listed.stdout).unwrap()
@@ -130,6 +135,21 @@ impl Drop for Controller {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The first of some ports in a row that nobody has right now, and that no other test of this process gets; below those that the system
+/// gives away.
+pub(crate) fn free_ports(count: u16) -> u16 {
+    use std::sync::atomic::{AtomicU16, Ordering};
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = 12_000 + u16::try_from(std::process::id() % 15_000).unwrap();
+    loop {
+        let first = start + NEXT.fetch_add(count, Ordering::Relaxed);
+        let mut ports = first..first + count;
+        if ports.all(|port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            return first;
+        }
     }
 }
 

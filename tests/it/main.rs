@@ -17,6 +17,7 @@ mod demo_report;
 mod detection;
 mod driver;
 mod evaluate;
+mod elastic;
 mod events;
 mod fake_device;
 mod import_command;

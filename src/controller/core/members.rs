@@ -26,31 +26,50 @@ impl Core {
             self.failed_hosts.remove(&host);
             return;
         }
+        let cause = format!("host {} failed", self.host_name(host));
+        self.host_failed(host, &cause);
+    }
+
+    /// One host's death is one event for all its jobs.
+    pub(super) fn host_failed(&mut self, host: HostId, cause: &str) {
         if !self.failed_hosts.insert(host) {
             return;
         }
-        let name = self.config.topology.node(self.config.topology.host_node(host)).name.clone();
-        let cause = format!("host {name} failed");
         let hit = |entry: &(&JobId, &(Job, Vec<_>))| entry.1.0.ranks.contains(&host);
         let jobs: Vec<JobId> = self.jobs.iter().filter(hit).map(|(id, _)| *id).collect();
         for job in jobs {
-            self.regroup(job, &cause);
+            self.leave_out(job, &self.failed_hosts.clone(), cause);
         }
     }
 
-    /// Takes the failed hosts out of a job.
-    fn regroup(&mut self, id: JobId, cause: &str) {
-        let Some((job, old)) = self.jobs.get_mut(&id) else { return };
-        match elastic::shrink(job, &self.failed_hosts) {
-            Ok(None) => return,
-            Ok(Some(shrunk)) => *job = shrunk,
-            Err(error) => {
-                let reason = format!("{cause}: {error}");
-                self.notify(Event::JobStopped { job: id, reason });
-                self.finish(id);
-                return;
-            }
+    /// A job goes on without some hosts, and without ranks that are done.
+    pub(super) fn leave_out(&mut self, id: JobId, gone: &BTreeSet<HostId>, cause: &str) {
+        let Some((job, _)) = self.jobs.get(&id) else { return };
+        let gone: BTreeSet<HostId> = gone.union(&self.have_left(id)).copied().collect();
+        match elastic::shrink(job, &gone) {
+            Ok(None) => {}
+            Ok(Some(shrunk)) => self.new_ring(id, shrunk, cause),
+            Err(error) => self.stop_job(id, format!("{cause}: {error}")),
         }
+    }
+
+    /// A job's ranks, less those that are done, form their ring anew.
+    pub(super) fn form_again(&mut self, id: JobId, cause: &str) {
+        let Some((job, _)) = self.jobs.get(&id) else { return };
+        match elastic::shrink(job, &self.have_left(id)) {
+            Ok(shrunk) => self.new_ring(id, shrunk.unwrap_or_else(|| job.clone()), cause),
+            Err(error) => self.stop_job(id, format!("{cause}: {error}")),
+        }
+    }
+
+    fn new_ring(&mut self, id: JobId, job: Job, cause: &str) {
+        let ports = self.fresh_ports(&job);
+        if self.first_ports.contains_key(&id) && ports.is_none() {
+            return self.stop_job(id, format!("{cause}: no TCP ports are left for its new ring"));
+        }
+        self.first_ports.extend(ports.map(|port| (id, port)));
+        let Some((spec, old)) = self.jobs.get_mut(&id) else { return };
+        *spec = job;
         for flow in std::mem::take(old) {
             self.flows.remove(&flow);
             self.goals.remove(&flow);
@@ -63,6 +82,7 @@ impl Core {
         self.dirty.extend([Key::Job(id), Key::Target]);
         self.replan = true;
         self.ask_for_ring(id, cause);
+        self.expect_ring(id);
     }
 
     /// After a restart: commands that may not have reached the agents are given again.

@@ -48,6 +48,9 @@ impl Part {
     }
 }
 
+/// IP protocol number.
+const TCP: u8 = 6;
+
 impl Core {
     pub(super) fn submit(&mut self, jobs: Vec<(Job, Vec<Flow>)>) {
         let mut accepted = Vec::new();
@@ -58,6 +61,7 @@ impl Core {
                     accepted.push(job.id);
                     self.unready.insert(job.id);
                     self.dirty.insert(Key::Job(job.id));
+                    self.first_ports.extend(first_port(&flows).map(|port| (job.id, port)));
                     self.jobs.insert(job.id, (job, flows.iter().map(|flow| flow.id).collect()));
                     self.flows.extend(flows.into_iter().map(|flow| (flow.id, flow)));
                 }
@@ -133,6 +137,8 @@ impl Core {
         self.done.remove(&job);
         self.forget_job(job);
         self.memberships.remove(&job);
+        self.first_ports.remove(&job);
+        self.ranks.forget(job);
         self.forming.remove(&job);
         self.unready.remove(&job);
         self.dirty.extend([Key::Job(job), Key::Target]);
@@ -334,4 +340,10 @@ impl Core {
             self.dirty.insert(Key::Target);
         }
     }
+}
+
+/// Port of the first edge of a ring, if it is over TCP: edges are numbered from there.
+fn first_port(flows: &[Flow]) -> Option<u16> {
+    let tcp = |flow: &Flow| if flow.key.protocol == TCP { flow.key.dst_port } else { None };
+    flows.first().and_then(tcp)
 }

@@ -6,6 +6,7 @@ mod members;
 mod net;
 mod planning;
 mod probes;
+mod ranks;
 
 use super::*;
 use crate::controller::record;

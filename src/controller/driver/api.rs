@@ -13,10 +13,10 @@ use crate::p4runtime::proto::ringpath::v1::controller_server::{
     Controller as Service, ControllerServer,
 };
 use crate::p4runtime::proto::ringpath::v1::{
-    self as proto, CancelJobRequest, CancelJobResponse, GetStatusRequest, GetStatusResponse,
-    ListJobsRequest, ListJobsResponse, ReplanRequest, ReplanResponse, ReportProgressRequest,
-    ReportProgressResponse, SubmitJobsRequest, SubmitJobsResponse, SwitchStatus,
-    WatchEventsRequest, WatchEventsResponse, submit_jobs_request::Wait,
+    self as proto, AttendRequest, CancelJobRequest, CancelJobResponse, GetStatusRequest,
+    GetStatusResponse, ListJobsRequest, ListJobsResponse, ReplanRequest, ReplanResponse,
+    ReportProgressRequest, ReportProgressResponse, SubmitJobsRequest, SubmitJobsResponse,
+    SwitchStatus, WatchEventsRequest, WatchEventsResponse, submit_jobs_request::Wait,
     submit_jobs_response::Result as Outcome,
 };
 use crate::time::{Span, Time};
@@ -24,6 +24,7 @@ use crate::topology::suggest::hint;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinHandle;
@@ -32,8 +33,9 @@ use tokio_stream::wrappers::{
 };
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::transport::server::Router;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
+mod attend;
 mod job;
 mod local;
 
@@ -44,12 +46,18 @@ const REQUEST_BYTES_MAX: usize = 16 << 20;
 /// Calls at once per connection, watchers among them.
 const CALLS_MAX: u32 = 256;
 
+/// How often a connection is asked whether the other side is alive, and how long that may take: a machine with more to do than it can needs
+/// seconds, and one that is gone is known within four.
+const PING: Duration = Duration::from_secs(1);
+const PONG: Duration = Duration::from_secs(3);
+
 /// The service of one controller. Clones share it, so that it can be offered in several places.
 #[derive(Clone)]
 pub struct Api {
     handle: Handle,
     /// Ids are taken one request after the other.
     submitting: Arc<Mutex<()>>,
+    attendance: attend::Attendance,
 }
 
 /// Why the service cannot be offered.
@@ -132,7 +140,10 @@ fn router(api: &Api) -> Result<Router, ApiError> {
         .register_encoded_file_descriptor_set(DESCRIPTOR_SET)
         .build_v1()?;
     let api = ControllerServer::new(api.clone()).max_decoding_message_size(REQUEST_BYTES_MAX);
-    let mut server = tonic::transport::Server::builder().max_concurrent_streams(CALLS_MAX);
+    let mut server = tonic::transport::Server::builder()
+        .max_concurrent_streams(CALLS_MAX)
+        .http2_keepalive_interval(Some(PING))
+        .http2_keepalive_timeout(Some(PONG));
     Ok(server.add_service(api).add_service(reflection))
 }
 
@@ -196,7 +207,7 @@ impl Api {
     /// The service of a driver.
     #[must_use]
     pub fn new(handle: Handle) -> Self {
-        Self { handle, submitting: Arc::default() }
+        Self { handle, submitting: Arc::default(), attendance: attend::Attendance::default() }
     }
 
     async fn submitted(&self, request: SubmitJobsRequest) -> Result<SubmitJobsResponse, Status> {
@@ -279,6 +290,14 @@ type Told = Pin<Box<dyn Stream<Item = Result<WatchEventsResponse, Status>> + Sen
 #[tonic::async_trait]
 impl Service for Api {
     type WatchEventsStream = Told;
+    type AttendStream = attend::Orders;
+
+    async fn attend(
+        &self,
+        request: Request<Streaming<AttendRequest>>,
+    ) -> Result<Response<attend::Orders>, Status> {
+        Ok(Response::new(attend::attend(self, request.into_inner())))
+    }
 
     async fn submit_jobs(
         &self,

@@ -119,6 +119,7 @@ pub fn told(core: &Core, job: &Job, flows: &[FlowId]) -> proto::JobState {
         }),
         ready: core.is_ready(job.id),
         iterations_done: core.iterations_done(job.id),
+        membership: core.membership(job.id).map_or(0, |membership| membership.generation.0),
         flows: own.map(|flow| flow_state(core, flow)).collect(),
     }
 }

@@ -20,7 +20,7 @@ fn text(path: &Path) -> String {
 /// What is written besides the results: all of it must not depend on who ran which cell.
 const FILES: [&str; 6] =
     ["report.html", "report.json", "report.md", "published.csv", "figures.csv", "losses.csv"];
-/// The small grid of one seed: two cells.
+/// The small grid of one seed: four cells.
 const GRID: [&str; 5] = ["--preset", "paper", "--small", "--seeds", "1"];
 
 #[test]
@@ -58,7 +58,7 @@ fn shards_merge_to_the_bytes_of_one_run_and_a_stopped_run_goes_on() {
     let gap = ringpath(&["merge", &parts]);
     let message = String::from_utf8_lossy(&gap.stderr).into_owned();
     assert!(
-        message.contains("1 of 2 cells") && message.contains("shard 1 of a run in 2"),
+        message.contains("2 of 4 cells") && message.contains("shard 1 of a run in 2"),
         "{message}"
     );
     let twice = ringpath(&["merge", &parts, &joined]);

@@ -50,7 +50,7 @@ def listed(one):
     return lambda text: [one(part.strip()) for part in text.split(",") if part.strip()]
 
 
-def arguments():
+def arguments(words=None):
     parser = argparse.ArgumentParser(description="Run a scenario on Mininet with real switches.")
     parser.add_argument("scenario", metavar="SCENARIO.toml")
     parser.add_argument("--switch", default="embedded", choices=["embedded", "bmv2"],
@@ -60,11 +60,12 @@ def arguments():
     parser.add_argument("--rho", default=[0.2], type=listed(share), metavar="X[,X…]", help="how far below expectation is slow (default: 0.2)")
     parser.add_argument("--dscp", default=[], type=listed(code_point), metavar="DSCP=QUEUE[,…]", help="queues of traffic that is no job's")
     parser.add_argument("--seed", help="draws what the scenario leaves open (default: the scenario's own)")
+    parser.add_argument("--flip-gap", metavar="TIME", help="silence after which a flow may change path or queue (default: the controller's)")
     parser.add_argument("--ringpath", default=os.path.join(ROOT, "target/release/ringpath"), help="the program")
     parser.add_argument("--results", default="testbed-results", metavar="DIR", help="where results go (default: testbed-results)")
     parser.add_argument("--pcap", action="store_true", help="record every port of every switch into the results")
     parser.add_argument("--cli", action="store_true", help="open Mininet's command line once the paths are installed")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 def missing(args):

@@ -19,6 +19,7 @@
 pub mod cli;
 pub mod controller;
 pub mod elastic;
+pub mod evaluate;
 pub mod feedback;
 pub mod id;
 pub mod p4runtime;

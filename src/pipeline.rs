@@ -20,6 +20,7 @@ pub mod host;
 pub mod identity;
 pub mod labels;
 pub mod path_forward;
+pub mod pipes;
 pub mod port_role;
 pub mod probe;
 pub mod reconcile;
@@ -27,6 +28,7 @@ pub mod route;
 pub mod schema;
 pub mod slots;
 pub mod switch_config;
+pub mod target;
 pub mod telemetry;
 pub mod traffic_class;
 
@@ -38,6 +40,7 @@ pub use identity::EntityKey;
 pub use labels::{Label, Labels};
 pub use reconcile::{Change, Owner, Present, Reconciliation, reconcile};
 pub use schema::{EntryError, ProgramError};
+pub use target::Target;
 
 use crate::id::PortNo;
 use crate::p4runtime::p4info::Index;
@@ -47,6 +50,8 @@ use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
 /// Every table of the program, resolved once.
 #[derive(Clone, Debug)]
 pub struct Program {
+    /// What it was compiled for: ticks, CPU port, deviations.
+    pub target: Target,
     /// Which ports are trusted.
     pub port_role: port_role::Table,
     /// Flows to labels.
@@ -80,6 +85,7 @@ impl Program {
     /// [`ProgramError`] names the first thing that the program lacks.
     pub fn resolve(index: &Index) -> Result<Self, ProgramError> {
         Ok(Self {
+            target: Target::of(index)?,
             port_role: port_role::Table::resolve(index)?,
             classify: classify::Table::resolve(index)?,
             path_forward: path_forward::Table::resolve(index)?,
@@ -134,19 +140,17 @@ impl Program {
         Some(proto::Entity { entity: Some(kind) })
     }
 
-    /// The source slot and flip that a register read returned.
+    /// The source slots and flips that a read of [`Program::read_flip`]s returned. A slot about which the pipes of a switch
+    /// disagree is left out: nobody knows its flip.
     #[must_use]
-    pub fn flip_of(&self, entity: &proto::Entity) -> Option<(u16, u8)> {
-        let Some(Kind::RegisterEntry(entry)) = &entity.entity else { return None };
-        if Some(entry.register_id) != self.flip_register {
-            return None;
-        }
-        let slot = u16::try_from(entry.index.as_ref()?.index).ok()?;
-        let Some(proto::p4_data::Data::Bitstring(bytes)) = &entry.data.as_ref()?.data else {
-            return None;
+    pub fn flips_of(&self, entities: &[proto::Entity]) -> Vec<(u16, u8)> {
+        let Some(register) = self.flip_register else { return Vec::new() };
+        let cells = pipes::Cells::of(entities);
+        let flip = |(index, _)| {
+            let flip = cells.state(register, index).ok()??;
+            Some((u16::try_from(index).ok()?, u8::try_from(flip).ok()?))
         };
-        let flip = crate::p4runtime::value::decode(bytes)?;
-        Some((slot, u8::try_from(flip).ok()?))
+        cells.of_register(register).filter_map(flip).collect()
     }
 
     /// The label of a `path_forward` entry's key; `None` for any other key.

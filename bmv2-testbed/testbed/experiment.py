@@ -73,6 +73,7 @@ class Experiment:
         command += ["--policy", args.policy, "--feedback", args.feedback, "--rho", str(args.rho)]
         command += [word for dscp, queue in args.dscp for word in ("--dscp", f"{dscp}={queue}")]
         command += ["--local", self.local, "--store", self.path("store.redb"), "--record", self.path("inputs.jsonl"), *self.switches.flags()]
+        command += ["--flip-gap", args.flip_gap] if args.flip_gap else []
         self.processes.start("controller", command)
         self.processes.listening("controller", self.api)
         watch = self.processes.start("watch", [args.ringpath, "job", "watch", "--controller", self.api], piped=True)

@@ -30,7 +30,7 @@ control Classify(inout headers_t hdr, inout metadata_t meta) {
         meta.old_label = old_label;
         meta.old_queue = old_queue;
         meta.force = force;
-        meta.flip_gap = flip_gap;
+        KEEP_FLIP_GAP(meta, flip_gap)
     }
 
     @id(ID_CLASSIFY)

@@ -1,6 +1,6 @@
 /*
- * Headers on the wire and towards the controller, and the metadata that controls share.
- * Byte layouts are a contract: p4/README.md.
+ * Headers on the wire and towards the controller, and the metadata that controls share; a target adds what only it needs
+ * (TARGET_METADATA, externs.p4). Byte layouts are a contract: p4/README.md.
  */
 #ifndef RINGPATH_HEADERS
 #define RINGPATH_HEADERS
@@ -159,11 +159,12 @@ struct metadata_t {
     bit<16>  old_label;
     bit<3>   old_queue;
     bit<1>   force;
-    bit<32>  flip_gap;
 
     /* from `switch_config` */
     bit<32>  incarnation;
     bit<32>  idle_gap;
+
+    TARGET_METADATA
 }
 
 #endif

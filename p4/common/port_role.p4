@@ -21,17 +21,17 @@ control PortRole(inout headers_t hdr, inout metadata_t meta) {
 /* A tag that must not be believed: from a host, gone round in circles, or of a version that we do not know. */
 control Trust(inout headers_t hdr, inout metadata_t meta) {
     @hidden
-    action refuse_tag() {
+    action refuse_tag(reason_t reason) {
         hdr.tag.setInvalid();
         meta.dropped = 1;
-        if (meta.role == ROLE_FABRIC) {
-            meta.reason = REASON_HOP_LIMIT;
-        } else {
-            meta.reason = REASON_EDGE_HEADER;
-        }
+        meta.reason = reason;
     }
 
     apply {
-        refuse_tag();
+        if (meta.role == ROLE_FABRIC) {
+            refuse_tag(REASON_HOP_LIMIT);
+        } else {
+            refuse_tag(REASON_EDGE_HEADER);
+        }
     }
 }

@@ -18,11 +18,7 @@ control Route(inout headers_t hdr, inout metadata_t meta) {
 
     @id(ID_SET_QUEUE)
     action set_queue(@id(1) bit<3> queue) {
-        if (queue == CONTROL_QUEUE) {
-            meta.queue = BEST_EFFORT_QUEUE;
-        } else {
-            meta.queue = queue;
-        }
+        SET_TRAFFIC_QUEUE(meta, queue)
     }
 
     @id(ID_TRAFFIC_CLASS)
@@ -36,7 +32,7 @@ control Route(inout headers_t hdr, inout metadata_t meta) {
     @id(ID_ROUTE_TO)
     action route_to(@id(1) bit<9> port) {
         meta.egress_port = port;
-        DECREASE_TTL(hdr.ipv4)
+        DECREASE_TTL(meta, hdr.ipv4)
     }
 
     ECMP_SELECTOR(ecmp)
@@ -57,9 +53,7 @@ control Route(inout headers_t hdr, inout metadata_t meta) {
     @hidden
     action refuse(reason_t reason) {
         meta.dropped = 1;
-        if (meta.reason == REASON_NONE) {
-            meta.reason = reason;
-        }
+        FIRST_REASON(meta, reason)
     }
 
     apply {
@@ -73,8 +67,7 @@ control Route(inout headers_t hdr, inout metadata_t meta) {
                 refuse(REASON_TTL);
             } else {
                 FLOW_HASH(meta, hdr.ipv4)
-                route.apply();
-                if (meta.egress_port == PORT_NONE) {
+                IF_ROUTE_MISSES(route, meta) {
                     refuse(REASON_NO_ROUTE);
                 }
             }

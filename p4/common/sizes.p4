@@ -11,7 +11,9 @@
 #define DSCP_SIZE      64
 #define ECMP_MEMBERS   1024
 #define ECMP_GROUP     64
+#define ECMP_GROUPS    256     /* where a target wants to know */
 #define SLOTS          4096    /* tracked flows of a leaf, each way; slot 0 is "not tracked" */
+#define NO_SUCH_SLOT   0xf000  /* bits that are 0 in the number of every slot */
 #define SLOT_COPIES    8192    /* two interval copies of each slot */
 #define DROP_REASONS   16
 

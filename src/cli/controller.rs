@@ -18,7 +18,7 @@ use crate::pipeline::{Program, Settings};
 use crate::time::Span;
 use crate::topology::Topology;
 use crate::topology::suggest::hint;
-use crate::units::BitRate;
+use crate::units::{BitRate, UnitError};
 use crate::workload::scenario::Scenario;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
@@ -83,6 +83,10 @@ pub struct Args {
     /// Marks our entries on switches that others use, too; the same for all controllers of one fabric.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub cluster: String,
+    /// Silence after which a flow changes path or queue, below 500ms; must exceed the longest wait in queues, or packets overtake. Default: 32
+    /// packet times of the slowest link, at least 200us.
+    #[arg(long, value_name = "TIME", value_parser = flip_gap)]
+    pub flip_gap: Option<Span>,
     /// Seed of every random choice; the file's own, or 0, by default.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -127,6 +131,18 @@ fn place(text: &str) -> Result<(String, Place), String> {
     }
     let device_id = super::number(device)?;
     Ok((name.to_owned(), Place { address: address.to_owned(), device_id }))
+}
+
+/// A change that waited for no shorter a silence than the deadline would always be forced.
+fn flip_gap(text: &str) -> Result<Span, String> {
+    let gap: Span = text.parse().map_err(|error: UnitError| error.to_string())?;
+    let deadline = Limits::default().flip_deadline;
+    match gap < deadline {
+        true => Ok(gap),
+        false => Err(format!(
+            "{gap} is not below {deadline}, after which changes are forced; give a shorter time"
+        )),
+    }
 }
 
 /// Runs the controller until a signal ends it.
@@ -239,6 +255,9 @@ fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyho
     let rates = scenario.topology.links().iter().map(|link| link.rate);
     let slowest = rates.filter(|rate| rate.0 > 0).min().unwrap_or(BitRate(1_000_000_000));
     let packet = slowest.transmission(PACKET_BYTES);
+    let mut settings = Settings::new(&args.cluster, packet);
+    settings.classes = classes(args)?;
+    settings.flip_gap = args.flip_gap.unwrap_or(settings.flip_gap);
     let interval = Some(args.probe_interval).filter(|interval| *interval > Span::ZERO);
     if interval.is_some_and(|interval| interval < INTERVAL_FLOOR) {
         let asked = args.probe_interval;
@@ -251,7 +270,7 @@ fn config(args: &Args, scenario: &Scenario, places: &[(String, Place)]) -> anyho
         device_ids: places.iter().map(|(_, place)| place.device_id).collect(),
         program: Program::resolve(&index)?,
         artifacts,
-        settings: Settings { classes: classes(args)?, ..Settings::new(&args.cluster, packet) },
+        settings,
         slots: Sizes::BUILT_IN,
         policies: policies(),
         policy: args.policy.clone(),
@@ -305,6 +324,14 @@ mod tests {
             "leaf1=h:1,x",
         ] {
             assert!(place(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn changes_wait_for_less_than_their_deadline() {
+        assert_eq!(flip_gap("120ms"), Ok(Span::from_millis(120)));
+        for (bad, said) in [("500ms", "shorter time"), ("1s", "shorter time"), ("long", "long")] {
+            assert!(flip_gap(bad).unwrap_err().contains(said), "{bad}");
         }
     }
 

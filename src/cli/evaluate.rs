@@ -1,37 +1,79 @@
-//! `ringpath evaluate`: experiments of docs, each fixed before its results are seen.
+//! `ringpath evaluate`: experiments of docs/evaluation.md, each fixed before its results are seen.
 //!
-//! In: a preset, seeds. Out: its table or JSON (keys in `docs/cli.md`). Must not know how runs are judged.
+//! In: a preset, how to run it. Out: its tables or JSON, with `--out` also results that can be resumed and merged, CSV and a page. Must
+//! not know how runs are judged.
 
+use super::exit::usage;
 use super::flags::{RHO, rho};
 use super::{Exit, Format};
-use crate::controller::Artifacts;
-use crate::feedback::Mode;
-use crate::sim::detect::{Fabric, Fault, Row, rows};
+use crate::evaluate::ledger::{self, Header, Ledger};
+use crate::evaluate::run::{Measured, Shard};
+use crate::evaluate::{self, Cell, EvaluateError, Name, Preset, Settings};
 use crate::straggler::Test;
-use anyhow::Context as _;
-use comfy_table::{CellAlignment, Table};
+use crate::time::Span;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+mod output;
 
 /// Arguments of `ringpath evaluate`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    /// Put the results of shards together.
+    #[command(subcommand)]
+    pub merge: Option<Merge>,
     /// Which experiment.
-    #[arg(long, value_enum)]
-    pub preset: Preset,
-    /// Runs of each kind, with seeds 0, 1, 2, …
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub seeds: u64,
-    /// How far below expectation is slow, as a share.
+    #[arg(long, value_enum, required = true)]
+    pub preset: Option<Experiment>,
+    /// The form that ends within a minute.
+    #[arg(long)]
+    pub small: bool,
+    /// Seeds 0, 1, 2, … of each kind of run; the experiment's own number by default.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub seeds: Option<u64>,
+    /// How far below expectation is slow, as a share (detection).
     #[arg(long, default_value_t = RHO, value_parser = rho)]
     pub rho: f64,
-    /// What slow means; `ring-median` is there to compare with.
+    /// What slow means; `ring-median` is there to compare with (detection, rho).
     #[arg(long, value_enum, default_value_t = Rule::Work)]
     pub rule: Rule,
-    /// Only these fabrics; both by default.
+    /// Only these fabrics (detection, rho).
     #[arg(long = "fabric", value_enum)]
     pub fabrics: Vec<Where>,
+    /// Lingjun's `topo.csv`, as one more fabric (scale).
+    #[arg(long, value_name = "FILE")]
+    pub topology: Option<PathBuf>,
+    /// Run only part `i` of `n`, counted from 0, as in `0/8`; `merge` puts the parts together.
+    #[arg(long, value_name = "I/N", value_parser = shard, requires = "out")]
+    pub shard: Option<Shard>,
+    /// Keep results here; cells that have one already are not run again.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// How the result is printed.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+/// Ways of putting results together.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Merge {
+    /// Join the results of all shards and write the tables; refuses gaps and duplicates.
+    Merge(MergeArgs),
+}
+
+/// Arguments of `ringpath evaluate merge`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MergeArgs {
+    /// Directories that `--out` named.
+    #[arg(required = true, value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// Write tables, page and joined results here.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// How the result is printed.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
@@ -39,9 +81,38 @@ pub struct Args {
 
 /// The experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Preset {
+pub enum Experiment {
+    /// Every policy on a grid of fabrics and loads.
+    Paper,
+    /// Every policy from a nearly empty to a full fabric.
+    Load,
+    /// Plans and planning times from 10 to 10,000 flows.
+    Scale,
+    /// What each part of `joint` and each objective is worth.
+    Ablation,
+    /// How near to the enumerated optimum of small cases; seeds are cases.
+    Optimality,
+    /// How far estimate and fluid model are from packets.
+    Fidelity,
+    /// Detection and reaction for ρ from 5 to 50 %.
+    Rho,
     /// Are stragglers found, does nothing happen without one, what does help give and cost (docs/feedback.md).
     Detection,
+}
+
+impl From<Experiment> for Name {
+    fn from(experiment: Experiment) -> Self {
+        match experiment {
+            Experiment::Paper => Self::Paper,
+            Experiment::Load => Self::Load,
+            Experiment::Scale => Self::Scale,
+            Experiment::Ablation => Self::Ablation,
+            Experiment::Optimality => Self::Optimality,
+            Experiment::Fidelity => Self::Fidelity,
+            Experiment::Rho => Self::Rho,
+            Experiment::Detection => Self::Detection,
+        }
+    }
 }
 
 /// What slow means for a network-limited flow.
@@ -53,7 +124,7 @@ pub enum Rule {
     RingMedian,
 }
 
-/// The fabrics of `detection`.
+/// The fabrics of `detection` and `rho`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Where {
     /// Few jobs, hardly any shared link.
@@ -62,112 +133,129 @@ pub enum Where {
     Contended,
 }
 
-/// What `--preset detection -o json` prints.
-#[derive(Serialize)]
-struct Detection {
-    preset: &'static str,
-    source: &'static str,
-    seeds: u64,
-    rho: f64,
-    rule: Test,
-    rows: Vec<Row>,
+fn shard(text: &str) -> Result<Shard, String> {
+    let wrong = || format!("'{text}' is no part; write for example 0/8, the first of eight");
+    let (index, count) = text.split_once('/').ok_or_else(wrong)?;
+    let (index, count): (usize, usize) =
+        (index.parse().map_err(|_| wrong())?, count.parse().map_err(|_| wrong())?);
+    if index >= count {
+        return Err(format!(
+            "part {index} of {count} does not exist; parts are 0 to {}",
+            count.saturating_sub(1)
+        ));
+    }
+    Ok(Shard { index, count })
 }
 
-/// Runs the experiment.
+/// Runs or merges.
 ///
 /// # Errors
-/// A run that broke off; the chain names the kind of run.
+/// A cell that broke off, by name; results that cannot be kept or do not belong together.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let Preset::Detection = args.preset;
-    let artifacts = Artifacts::built_in().context("the built-in P4 program")?;
-    let wanted = |fabric: Where| args.fabrics.is_empty() || args.fabrics.contains(&fabric);
-    let fabrics = [(Where::Light, Fabric::Light), (Where::Contended, Fabric::Contended)];
-    let fabrics = fabrics.into_iter().filter(|(name, _)| wanted(*name)).map(|(_, fabric)| fabric);
-    let kinds: Vec<(Fabric, Fault)> = fabrics
-        .flat_map(|fabric| {
-            [Fault::SlowLink, Fault::Nothing, Fault::SlowHost].map(|fault| (fabric, fault))
-        })
-        .collect();
-    let modes = [Mode::Raise, Mode::Best];
-    let bar = progress(kinds.len() as u64 * args.seeds * (modes.len() as u64 + 1));
-    let test = match args.rule {
-        Rule::Work => Test::Work,
-        Rule::RingMedian => Test::RingMedian,
+    if let Some(Merge::Merge(merge)) = &args.merge {
+        return join(merge, out);
+    }
+    let experiment = args.preset.ok_or_else(|| usage("give --preset".to_owned()))?;
+    let settings = settings(args, experiment);
+    let preset = evaluate::preset(&settings)?;
+    let cells = preset.cells()?;
+    let header = Header::new(&settings, &cells);
+    let shard = args.shard.unwrap_or(Shard::WHOLE);
+    let mut ledger = match &args.out {
+        Some(dir) => Some(Ledger::open(dir, &header, &cells, shard).map_err(EvaluateError::from)?),
+        None => None,
     };
-    let rule = (args.rho, test);
-    let mut all = Vec::new();
-    for kind in kinds {
-        let rows = rows(&artifacts, kind, &modes, rule, 0..args.seeds, &|| bar.inc(1))
-            .with_context(|| format!("fabric {:?}, fault {:?}", kind.0, kind.1))?;
-        all.extend(rows);
+    let mut results: BTreeMap<usize, Measured> = BTreeMap::new();
+    for (index, line) in ledger.iter().flat_map(Ledger::done) {
+        let (result, times) = (line.result.clone(), line.times.clone());
+        results.insert(*index, Measured { result, times });
     }
-    bar.finish_and_clear();
-    match args.output {
-        Format::Table => writeln!(out, "{}", table(&all))?,
-        Format::Json => {
-            let (seeds, rho) = (args.seeds, args.rho);
-            let result = Detection {
-                preset: "detection",
-                source: "packet",
-                seeds,
-                rho,
-                rule: test,
-                rows: all,
-            };
-            serde_json::to_writer_pretty(&mut *out, &result)?;
-            writeln!(out)?;
-        }
+    let wanted = |index: &usize| shard.holds(*index) && !results.contains_key(index);
+    let open: Vec<(usize, &Cell)> =
+        (0..cells.len()).filter(wanted).map(|index| (index, &cells[index])).collect();
+    measure(preset.as_ref(), &open, &mut ledger, &mut results)?;
+    if shard != Shard::WHOLE {
+        let (done, of) = (results.len(), cells.len());
+        writeln!(
+            out,
+            "{done} of {of} cells are done; 'ringpath evaluate merge' puts all parts together"
+        )?;
+        return Ok(Exit::Done);
     }
+    let results: Vec<Measured> = results.into_values().collect();
+    output::write(
+        &output::Done { settings, preset: preset.as_ref(), cells, results },
+        args.out.as_deref(),
+        args.output,
+        out,
+    )?;
     Ok(Exit::Done)
 }
 
-fn progress(runs: u64) -> ProgressBar {
-    let bar = ProgressBar::new(runs);
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} runs, {elapsed}") {
+fn settings(args: &Args, experiment: Experiment) -> Settings {
+    let name = |fabric: &Where| match fabric {
+        Where::Light => "light".to_owned(),
+        Where::Contended => "contended".to_owned(),
+    };
+    Settings {
+        small: args.small,
+        seeds: args.seeds,
+        rho: args.rho,
+        rule: match args.rule {
+            Rule::Work => Test::Work,
+            Rule::RingMedian => Test::RingMedian,
+        },
+        fabrics: args.fabrics.iter().map(name).collect(),
+        topology: args.topology.as_ref().map(|path| path.display().to_string()),
+        ..Settings::new(experiment.into())
+    }
+}
+
+/// Runs what is open, with progress on standard error; every result is kept as soon as it is there.
+fn measure(
+    preset: &dyn Preset,
+    open: &[(usize, &Cell)],
+    ledger: &mut Option<Ledger>,
+    results: &mut BTreeMap<usize, Measured>,
+) -> Result<(), EvaluateError> {
+    let bar = ProgressBar::new(open.len() as u64);
+    if let Ok(style) =
+        ProgressStyle::with_template("{spinner} {pos}/{len} cells, {elapsed}, {eta} left")
+    {
         bar.set_style(style);
     }
-    bar
+    bar.enable_steady_tick(Duration::from_secs(1));
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the edge of the program: planning times are measured here"
+    )]
+    let begin = std::time::Instant::now();
+    let clock = move || Span::from_secs_f64(begin.elapsed().as_secs_f64());
+    let result = evaluate::run::run(preset, open, &clock, &mut |index, cell, measured| {
+        if let Some(ledger) = ledger {
+            ledger.add(index, cell, measured.clone())?;
+        }
+        results.insert(index, measured);
+        bar.inc(1);
+        Ok(())
+    });
+    bar.finish_and_clear();
+    result
 }
 
-/// The name that JSON gives a value.
-fn word(value: impl Serialize) -> String {
-    serde_json::to_value(value)
-        .ok()
-        .and_then(|value| value.as_str().map(str::to_owned))
-        .unwrap_or_default()
-}
-
-fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.set_header([
-        "fabric", "fault", "feedback", "low", "found", "delay", "max", "wrong", "unknown",
-        "raised", "rerouted", "kept", "undone", "victims", "others",
-    ]);
-    let number = |value: Option<f64>, digits: usize| {
-        value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
-    };
-    for row in rows {
-        table.add_row([
-            word(row.fabric),
-            word(row.fault),
-            word(row.feedback),
-            format!("{}/{}", row.runs_with_low, row.runs),
-            format!("{}/{}", row.found, row.runs),
-            number(row.delay_intervals_mean, 1),
-            number(row.delay_intervals_max, 1),
-            row.wrong.to_string(),
-            row.unknown.to_string(),
-            row.raised.to_string(),
-            row.rerouted.to_string(),
-            row.kept.to_string(),
-            row.undone.to_string(),
-            number(row.victims_ratio, 3),
-            number(row.others_ratio, 3),
-        ]);
+fn join(args: &MergeArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let header = ledger::header(&args.dirs)?;
+    let settings = header.settings.clone();
+    let preset = evaluate::preset(&settings)?;
+    let cells = preset.cells()?;
+    // The cells of this program, not those that the files may have been made with.
+    let lines = ledger::merge(&args.dirs, &Header::new(&settings, &cells), &cells)?;
+    let results =
+        lines.into_iter().map(|line| Measured { result: line.result, times: line.times }).collect();
+    let done = output::Done { settings, preset: preset.as_ref(), cells, results };
+    if let Some(dir) = &args.out {
+        output::joined(&done, dir)?;
     }
-    for column in table.column_iter_mut().skip(3) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    output::write(&done, args.out.as_deref(), args.output, out)?;
+    Ok(Exit::Done)
 }

@@ -1,6 +1,6 @@
 //! `ringpath import`: jobs from what other programs wrote, as parts of a scenario file.
 //!
-//! In: logs. Out: `[[job]]` in TOML, with what was assumed in comments. Must not read fabrics.
+//! In: logs and traces. Out: `[[job]]` in TOML (of traces with the fabric), with what was assumed in comments. Must not plan.
 
 use super::Exit;
 use crate::time::Span;
@@ -8,7 +8,10 @@ use crate::units::Bytes;
 use crate::workload::import::{RingJob, nccl};
 use anyhow::Context as _;
 use std::io::{Read as _, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+mod coflow;
+mod lingjun;
 
 /// Largest log that is read: a hundred thousand ranks write less.
 const LOG_MAX: u64 = 1 << 30;
@@ -26,6 +29,10 @@ pub struct Args {
 pub enum Source {
     /// Ring order, hosts and channels of a job from NCCL's logs (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET).
     Nccl(Nccl),
+    /// Jobs, hosts and times of the Alibaba Lingjun dataset 2023 (job.csv, worker.csv, topo.csv).
+    Lingjun(lingjun::Lingjun),
+    /// Shuffles of a coflow-benchmark trace, each as a ring over its racks.
+    Coflow(coflow::Coflow),
 }
 
 /// Arguments of `ringpath import nccl`.
@@ -53,29 +60,41 @@ pub struct Nccl {
 /// # Errors
 /// A file that cannot be read; a log that says nothing usable, by line and column.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let Source::Nccl(args) = &args.source;
-    let mut logs = Vec::new();
-    for path in &args.logs {
-        let mut bytes = Vec::new();
-        let read = std::fs::File::open(path)
-            .and_then(|file| file.take(LOG_MAX + 1).read_to_end(&mut bytes));
-        read.with_context(|| format!("cannot read {}", path.display()))?;
-        anyhow::ensure!(
-            bytes.len() as u64 <= LOG_MAX,
-            "{} has more than {LOG_MAX} bytes; keep the lines with 'NCCL INFO'",
-            path.display()
-        );
-        logs.push((path.display().to_string(), bytes));
+    match &args.source {
+        Source::Nccl(args) => from_logs(args, out)?,
+        Source::Lingjun(args) => lingjun::run(args, out)?,
+        Source::Coflow(args) => coflow::run(args, out)?,
     }
-    let borrowed: Vec<(&str, &[u8])> =
-        logs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
-    let job = nccl(&borrowed, args.communicator)?;
-    print(args, &job, out)?;
     Ok(Exit::Done)
 }
 
+/// A whole file, with its name for messages.
+fn load(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(LOG_MAX + 1).read_to_end(&mut bytes));
+    read.with_context(|| format!("cannot read {}", path.display()))?;
+    anyhow::ensure!(
+        bytes.len() as u64 <= LOG_MAX,
+        "{} has more than {LOG_MAX} bytes; of a log, keep the lines with 'NCCL INFO'",
+        path.display()
+    );
+    Ok((path.display().to_string(), bytes))
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn from_logs(args: &Nccl, out: &mut dyn Write) -> anyhow::Result<()> {
+    let logs = args.logs.iter().map(|path| load(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let borrowed: Vec<(&str, &[u8])> =
+        logs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    let job = nccl(&borrowed, args.communicator)?;
+    Ok(print(args, &job, out)?)
+}
+
 fn print(args: &Nccl, job: &RingJob, out: &mut dyn Write) -> std::io::Result<()> {
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     for note in &job.notes {
         writeln!(out, "# {note}")?;
     }

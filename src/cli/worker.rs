@@ -101,8 +101,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     };
     match &args.controller {
         Some(controller) => attended(args, controller, &mut done)?,
-        None => connect(args.spec(), &Breaker::default())?
-            .run(0..args.iterations, &mut |iteration| done(0, iteration))?,
+        None => connect(args.spec(), &Breaker::default())?.run(
+            0..args.iterations,
+            &|_| {},
+            &mut |iteration| done(0, iteration),
+        )?,
     }
     failed.map_or(Ok(Exit::Done), Err)
 }

@@ -177,6 +177,8 @@ pub struct RankState {
     pub compute: Span,
     /// The neighbour that broke off; the ring is then no more.
     pub lost: Option<HostId>,
+    /// The neighbour from which nothing comes; the ring stands, and the neighbour may only be slow.
+    pub stalled: Option<HostId>,
 }
 
 /// What the core wants done, in order.

@@ -102,12 +102,6 @@ impl Settings {
     }
 }
 
-/// A span in the target's ticks (1 µs on v1model), rounded up.
-#[must_use]
-pub fn ticks(span: Span) -> u32 {
-    u32::try_from(span.0.div_ceil(1_000)).unwrap_or(u32::MAX)
-}
-
 /// One direction of a flow at the leaf where it enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leg {
@@ -231,7 +225,7 @@ pub fn entries<'l>(
         let entry = fabric.program.traffic_class.to_entry(key, action);
         set.put(fabric, Kind::TableEntry(entry), Level::Entry, Vec::new());
     }
-    let idle_gap = ticks(fabric.settings.idle_gap);
+    let idle_gap = fabric.program.target.gap(fabric.settings.idle_gap);
     let own = switch_config::Action { incarnation, idle_gap };
     let entry = fabric.program.switch_config.to_entry(own);
     set.put(fabric, Kind::TableEntry(entry), Level::Default, Vec::new());

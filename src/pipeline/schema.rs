@@ -70,6 +70,14 @@ pub enum ProgramError {
         /// Bits needed.
         wanted: u32,
     },
+    /// A program compiled for a target that this controller does not know.
+    #[error(
+        "the program was compiled for '{found}'; v1model and tna are known: load one of those in p4/build"
+    )]
+    Architecture {
+        /// What P4Info says.
+        found: String,
+    },
     /// A table whose entries should name members and groups, but has no action profile.
     #[error("table '{table}' has no action profile; it is needed for equal-cost groups")]
     NoProfile {

@@ -1,7 +1,8 @@
 //! Registers and readout messages become samples.
 //!
 //! In: slots and intervals to ask about; packet-ins and answers to Reads. Out: requests, and [`Sample`]s: plain numbers of
-//! one slot and one closed interval, in the target's ticks. Must not know flows, windows, or what a number is good for.
+//! one slot and one closed interval, in the target's ticks (each sample says how long one is). Must not know flows, windows,
+//! or what a number is good for.
 //!
 //! Two ways lead to the same cells (p4/README.md, "Registers" and "Controller messages"): *readout packets*, answered by
 //! the program on the CPU port, and P4Runtime *RegisterEntry* reads. All arithmetic on cells is modulo 2³².
@@ -12,7 +13,7 @@ mod registers;
 pub use readout::{Answer, Readout, Request};
 pub use registers::{Read, Registers};
 
-use crate::time::Span;
+use super::target::Tick;
 
 /// Cumulative cells of a slot: monotone, modulo 2³²; only differences mean anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,24 +62,14 @@ pub struct Sample {
     pub running: u32,
     /// What `switch_config` said then; 0 = the switch restarted and was not programmed since.
     pub incarnation: u32,
+    /// The length of every tick here.
+    pub tick: Tick,
     /// The sink leaf's clock at reading, ticks; registers do not tell it.
     pub time_ticks: Option<u32>,
     /// Cumulative cells.
     pub totals: Totals,
     /// The interval's cells; `None` when no packet came in it.
     pub cell: Option<Cell>,
-}
-
-/// A number of ticks as a span (v1model: a tick is 1 µs).
-#[must_use]
-pub fn span_of_ticks(ticks: u64) -> Span {
-    Span::from_micros(ticks)
-}
-
-/// Ticks between two readings of one clock, modulo 2³², as a span.
-#[must_use]
-pub fn span_between(earlier: u32, later: u32) -> Span {
-    span_of_ticks(later.wrapping_sub(earlier).into())
 }
 
 #[cfg(test)]

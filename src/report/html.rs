@@ -5,6 +5,7 @@
 //! other. The same values give the same bytes. Must not know files, clocks, or how anything was measured.
 
 mod chart;
+pub mod evaluation;
 mod events;
 mod heat;
 mod iterations;

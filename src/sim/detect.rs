@@ -7,7 +7,7 @@ mod light;
 mod summary;
 
 pub use light::light;
-pub use summary::{Row, rows};
+pub use summary::{Row, row};
 
 use crate::controller::messages::Event as Notice;
 use crate::controller::{
@@ -15,6 +15,7 @@ use crate::controller::{
 };
 use crate::feedback::Mode;
 use crate::id::{FlowId, HostId, JobId, LinkId};
+use crate::sim::packet::Scale;
 use crate::sim::run::{Options, RunError, RunSpec, assemble};
 use crate::sim::wire::{DirectWire, WireKind};
 use crate::sim::world::{Step, World, WorldError};
@@ -22,6 +23,7 @@ use crate::solver::{Objective, policy};
 use crate::straggler::{Kind, Test};
 use crate::time::{Span, Time, stream};
 use crate::topology::Topology;
+use crate::units::BitRate;
 use crate::workload::scenario::{EventKind, Scenario, default_scenario};
 use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
@@ -44,10 +46,12 @@ pub enum Fabric {
 pub enum Fault {
     /// Nothing; compute times spread by 30 %.
     Nothing,
-    /// A cable between switches that some flow uses runs at half its rate.
+    /// A cable between switches that some flow uses runs at a share of its rate.
     SlowLink,
-    /// A host computes at half its speed.
+    /// A host computes at a share of its speed.
     SlowHost,
+    /// Another host sends to the receiver of some flow, in bursts, so much that a share of the receiver's link is left.
+    Bursts,
 }
 
 /// One run.
@@ -59,6 +63,8 @@ pub struct Spec<'a> {
     pub fabric: Fabric,
     /// What.
     pub fault: Fault,
+    /// What is left of the rate of the link or the speed of the host, 0 < factor <= 1.
+    pub factor: f64,
     /// What the controller does about stragglers.
     pub mode: Mode,
     /// What slow means.
@@ -116,17 +122,23 @@ const PHASES: u32 = 4;
 const LIGHT_BUDGET: u64 = 200_000;
 /// The fault begins within this time of the first plan.
 const FAULT_AT: std::ops::Range<f64> = 1.5..3.5;
-/// What is left of the rate of the link or the speed of the host.
-const FACTOR: f64 = 0.5;
 /// Spread of compute times of undisturbed runs.
 const JITTER: f64 = 0.3;
 /// And of the others.
 const LITTLE_JITTER: f64 = 0.03;
 
+/// Bursts of background traffic, how long each is, and how long from one to the next.
+const BURSTS: u32 = 8;
+/// See [`BURSTS`].
+const BURST: Span = Span::from_millis(500);
+/// See [`BURSTS`].
+const BURST_EVERY: Span = Span::from_millis(750);
+
 /// A fault that was placed.
 struct Placed {
     at: Time,
-    cable: Option<LinkId>,
+    /// Links that are slow for flows, either direction.
+    cables: Vec<LinkId>,
     host: Option<HostId>,
     victims: Vec<JobId>,
 }
@@ -168,11 +180,12 @@ pub fn trial(spec: &Spec<'_>) -> Result<Trial, RunError> {
         options,
     })?;
     let wire = DirectWire::new(&assembly.servers);
+    let scale = assembly.facts.scale;
     let mut world = assembly.into_world(wire);
     let (mut placed, mut planned_low) = (None::<Placed>, None);
     world.run(&mut |world: &mut World<DirectWire>, now, _| {
         match (&placed, world.origin()) {
-            (None, Some(origin)) => placed = Some(place((spec, &scenario), world, origin)),
+            (None, Some(origin)) => placed = Some(place((spec, &scenario, &scale), world, origin)),
             (Some(fault), _) if planned_low.is_none() && now >= fault.at => {
                 planned_low = Some(below_others(world));
             }
@@ -206,13 +219,13 @@ fn scenario(spec: &Spec<'_>) -> Result<Scenario, RunError> {
 
 /// Draws the fault and puts it into the world's future.
 fn place(
-    (spec, scenario): (&Spec<'_>, &Scenario),
+    (spec, scenario, scale): (&Spec<'_>, &Scenario, &Scale),
     world: &mut World<DirectWire>,
     origin: Time,
 ) -> Placed {
     let mut random = stream(spec.seed, "fault", 0);
     let at = origin + Span::from_secs_f64(random.random_range(FAULT_AT));
-    let mut placed = Placed { at, cable: None, host: None, victims: Vec::new() };
+    let mut placed = Placed { at, cables: Vec::new(), host: None, victims: Vec::new() };
     match spec.fault {
         Fault::Nothing => {}
         Fault::SlowLink => {
@@ -233,21 +246,65 @@ fn place(
                 return placed;
             }
             let link = fabric_links[random.random_range(0..fabric_links.len())];
-            world.schedule(at, Step::CableRate { link, share: FACTOR });
-            placed.cable = Some(link);
+            world.schedule(at, Step::CableRate { link, share: spec.factor });
+            placed.cables = vec![link];
             placed.victims = jobs_over(world, link);
         }
+        Fault::Bursts => bursts(spec.factor, scale, &mut random, world, &mut placed),
         Fault::SlowHost => {
             let jobs = world.jobs();
             let job = &jobs[random.random_range(0..jobs.len())];
             let host = job.ranks[random.random_range(0..job.ranks.len())];
             placed.victims =
                 jobs.iter().filter(|job| job.ranks.contains(&host)).map(|job| job.id).collect();
-            world.schedule(at, Step::Pace(host, FACTOR));
+            world.schedule(at, Step::Pace(host, spec.factor));
             placed.host = Some(host);
         }
     }
     placed
+}
+
+/// Draws a flow of the lowest queue in use, where background traffic is, and a host that disturbs its receiver.
+fn bursts(
+    left: f64,
+    scale: &Scale,
+    random: &mut impl rand::Rng,
+    world: &mut World<DirectWire>,
+    placed: &mut Placed,
+) {
+    let goals = world.core.goals();
+    let lowest = goals.values().map(|goal| goal.forward.queue).min();
+    let low: Vec<FlowId> = goals
+        .iter()
+        .filter(|(_, goal)| Some(goal.forward.queue) == lowest)
+        .map(|(flow, _)| *flow)
+        .collect();
+    if low.is_empty() {
+        return;
+    }
+    let flow = low[random.random_range(0..low.len())];
+    let Some((src, dst)) = world.flows().get(flow.index()).map(|flow| (flow.src, flow.dst)) else {
+        return;
+    };
+    let topology = &world.topology;
+    let away = |host: &HostId| topology.leaf_of(*host) != topology.leaf_of(dst) && *host != src;
+    let others: Vec<HostId> = topology.hosts().filter(away).collect();
+    if others.is_empty() {
+        return;
+    }
+    let from = others[random.random_range(0..others.len())];
+    let down = topology.downlink(dst);
+    let nominal = scale.rate(topology.link(down).rate);
+    let rate = BitRate((nominal.0 as f64 * (1.0 - left)) as u64);
+    placed.cables = vec![down, topology.uplink(from)];
+    let into = |flow: &&crate::workload::Flow| flow.dst == dst;
+    placed.victims = world.flows().iter().filter(into).map(|flow| flow.job).collect();
+    placed.victims.sort_unstable();
+    placed.victims.dedup();
+    for burst in 0..BURSTS {
+        let at = placed.at + Span(BURST_EVERY.0 * u64::from(burst));
+        world.schedule(at, Step::Background { from, to: dst, rate, lasts: BURST });
+    }
 }
 
 /// Whether a link is one of the two directions of a cable.
@@ -287,7 +344,7 @@ fn report(
     placed: Option<Placed>,
     interval: Span,
 ) -> Trial {
-    let none = Placed { at: Time::ZERO, cable: None, host: None, victims: Vec::new() };
+    let none = Placed { at: Time::ZERO, cables: Vec::new(), host: None, victims: Vec::new() };
     let placed = placed.unwrap_or(none);
     let origin = world.origin().unwrap_or_default();
     let faulty = spec.fault != Fault::Nothing;
@@ -299,7 +356,7 @@ fn report(
         seed: spec.seed,
         mode: spec.mode,
         fault_s: faulty.then(|| (placed.at - origin).as_secs_f64()),
-        cable: placed.cable.map(name).unwrap_or_default(),
+        cable: placed.cables.first().copied().map(name).unwrap_or_default(),
         delay_intervals: None,
         right: 0,
         wrong: 0,
@@ -329,11 +386,11 @@ fn count(
 ) {
     match notice {
         Notice::StragglerFlagged { kind: Kind::Network, evidence, .. } => {
-            let on_cable = |cable| {
+            let on_cable = |cable: &LinkId| {
                 let mut suspects = evidence.suspects.iter();
-                suspects.any(|suspect| same_cable(&world.topology, cable, suspect.link))
+                suspects.any(|suspect| same_cable(&world.topology, *cable, suspect.link))
             };
-            if at > placed.at && placed.cable.is_some_and(on_cable) {
+            if at > placed.at && placed.cables.iter().any(on_cable) {
                 trial.right += 1;
                 let delay = (at - placed.at).as_secs_f64() / interval.as_secs_f64();
                 trial.delay_intervals.get_or_insert(delay);

@@ -84,6 +84,21 @@ pub fn watch(spec: &RunSpec<'_>) -> Result<(RunResult, Recording), RunError> {
     over_wire(spec, true)
 }
 
+/// As [`run`] in process, and each flow's mean communication seconds over iterations 2..n, by flow; `None` where a flow has none.
+///
+/// # Errors
+/// As [`run`].
+pub fn flow_times(spec: &RunSpec<'_>) -> Result<(RunResult, Vec<Option<f64>>), RunError> {
+    let assembly = assemble(spec)?;
+    let wire = DirectWire::new(&assembly.servers);
+    let facts = assembly.facts.clone();
+    let mut world = assembly.into_world(wire);
+    world.run(&mut |_, _, _| Ok::<(), WorldError>(()))?;
+    let times = world.flows().iter().map(|flow| world.net.flow_seconds(flow.id)).collect();
+    let result = measure::measure(spec.policy, &facts, &mut world)?;
+    Ok((result, times))
+}
+
 fn over_wire(spec: &RunSpec<'_>, keep: bool) -> Result<(RunResult, Recording), RunError> {
     let assembly = assemble(spec)?;
     match spec.wire {

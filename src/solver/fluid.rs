@@ -11,7 +11,7 @@
 //! iterating jobs come back to the same few sets hundreds of times.
 
 use super::Shift;
-use super::instance::{Choice, Instance};
+use super::instance::{Choice, Instance, JobShape};
 use super::rate::{Layout, RateModel};
 use components::Components;
 use rand::RngExt as _;
@@ -22,6 +22,7 @@ pub mod loose;
 mod metrics;
 #[cfg(test)]
 mod tests;
+pub mod window;
 
 pub use metrics::{Metrics, alone, contention_free};
 
@@ -119,6 +120,19 @@ pub struct Outcome {
     pub stalled: Vec<bool>,
 }
 
+/// One iteration of a job in a run that was watched; seconds after the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Iteration {
+    /// Its compute began.
+    pub begin: f64,
+    /// How long it computes.
+    pub compute: f64,
+    /// Its first byte; infinite if the run was ended before.
+    pub comm_start: f64,
+    /// Its last byte; infinite if the run was ended before.
+    pub comm_end: f64,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     /// Computing; nothing may be sent yet.
@@ -137,10 +151,24 @@ struct JobState {
     /// When the stage ends by itself: communication start in `Before`, compute end in `After`, never otherwise.
     timer: f64,
     compute_end: f64,
+    begin: f64,
     comm_start: f64,
+    comm_end: f64,
     iteration: u32,
     rings_left: u32,
     comm_sum: f64,
+}
+
+/// Compute seconds of an iteration; beyond what was drawn, the mean.
+fn compute(shape: &JobShape, drawn: &[f64], iteration: u32) -> f64 {
+    drawn.get(iteration as usize).copied().unwrap_or(shape.compute)
+}
+
+impl JobState {
+    fn current(&self, compute: f64) -> Iteration {
+        let Self { begin, comm_start, comm_end, .. } = *self;
+        Iteration { begin, compute, comm_start, comm_end }
+    }
 }
 
 /// A run engine for one instance; reusable, so that thousands of evaluations allocate nothing.
@@ -158,6 +186,8 @@ pub struct Fluid<'a> {
     components: Components,
     /// Rings that started or ended at the present event.
     changed: Vec<u32>,
+    /// Iterations that ended, by job, of a run that is watched.
+    history: Option<Vec<Vec<Iteration>>>,
 }
 
 impl<'a> Fluid<'a> {
@@ -176,6 +206,7 @@ impl<'a> Fluid<'a> {
             members: Vec::new(),
             components: Components::default(),
             changed: Vec::new(),
+            history: None,
         }
     }
 
@@ -202,9 +233,51 @@ impl<'a> Fluid<'a> {
 
     /// Runs every selected job to completion; the entries of other jobs in `outcome` mean nothing.
     pub fn run(&mut self, draws: &Draws, outcome: &mut Outcome) {
+        self.run_until(f64::INFINITY, draws, outcome);
+    }
+
+    /// Runs until an instant, and tells of every iteration of every selected job; the last ones may not have ended by then.
+    pub fn watch(&mut self, until: f64, draws: &Draws) -> Vec<Vec<Iteration>> {
+        let mut outcome = Outcome::default();
+        self.history = Some(vec![Vec::new(); self.instance.jobs.len()]);
+        self.run_until(until, draws, &mut outcome);
+        let mut history = self.history.take().unwrap_or_default();
+        for &job in &self.members {
+            let job = job as usize;
+            let (state, shape) = (&self.jobs[job], &self.instance.jobs[job]);
+            if state.stage != Stage::Done {
+                let compute = compute(shape, &draws.compute[job], state.iteration);
+                history[job].push(state.current(compute));
+            }
+        }
+        history
+    }
+
+    /// As [`Self::run`], but only as far as the end of a window and with the figures of the window: of a job that ends in it they
+    /// mean nothing.
+    pub fn run_window(&mut self, span: (f64, f64), draws: &Draws, outcome: &mut Outcome) {
+        let history = self.watch(span.1, draws);
+        let count = self.instance.jobs.len();
+        *outcome = Outcome {
+            comm: vec![0.0; count],
+            window: vec![span.1 - span.0; count],
+            compute: vec![0.0; count],
+            stalled: vec![false; count],
+        };
+        for &job in &self.members {
+            let seen = window::seen(&history[job as usize], span);
+            outcome.comm[job as usize] = seen.comm;
+            outcome.compute[job as usize] = seen.compute;
+        }
+    }
+
+    fn run_until(&mut self, until: f64, draws: &Draws, outcome: &mut Outcome) {
         self.begin(draws, outcome);
         let mut now = 0.0;
         while let Some(next) = self.next_event(now) {
+            if next > until {
+                break;
+            }
             for &ring in &self.active {
                 self.left[ring as usize] -= self.rates[ring as usize] * (next - now);
             }
@@ -251,7 +324,9 @@ impl<'a> Fluid<'a> {
                 stage: Stage::Before,
                 timer: start + (1.0 - job.overlap) * first,
                 compute_end: start + first,
-                comm_start: 0.0,
+                begin: start,
+                comm_start: f64::INFINITY,
+                comm_end: f64::INFINITY,
                 iteration: 0,
                 rings_left: 0,
                 comm_sum: 0.0,
@@ -300,6 +375,7 @@ impl<'a> Fluid<'a> {
 
     fn communicated(&mut self, job: usize, now: f64, draws: &Draws, outcome: &mut Outcome) {
         let state = &mut self.jobs[job];
+        state.comm_end = now;
         if state.iteration > 0 || self.instance.jobs[job].iterations == 1 {
             state.comm_sum += now - state.comm_start;
         }
@@ -314,6 +390,12 @@ impl<'a> Fluid<'a> {
     fn next_iteration(&mut self, job: usize, now: f64, draws: &Draws, outcome: &mut Outcome) {
         let shape = &self.instance.jobs[job];
         let state = &mut self.jobs[job];
+        if let Some(history) = &mut self.history {
+            history[job].push(state.current(compute(shape, &draws.compute[job], state.iteration)));
+        }
+        state.begin = now;
+        state.comm_start = f64::INFINITY;
+        state.comm_end = f64::INFINITY;
         state.iteration += 1;
         if state.iteration >= shape.iterations {
             state.stage = Stage::Done;
@@ -321,7 +403,7 @@ impl<'a> Fluid<'a> {
             outcome.window[job] = now;
             return;
         }
-        let compute = draws.compute[job][state.iteration as usize];
+        let compute = compute(shape, &draws.compute[job], state.iteration);
         state.stage = Stage::Before;
         state.timer = now + (1.0 - shape.overlap) * compute;
         state.compute_end = now + compute;

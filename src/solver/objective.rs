@@ -5,7 +5,7 @@
 
 use super::fluid::drain::drain;
 use super::fluid::{Draws, Metrics, Outcome};
-use super::instance::{Choice, Instance};
+use super::instance::{Choice, Instance, JobShape};
 use super::policy::greedy;
 use super::rate::{Layout, RateModel};
 use super::{Effort, Objective};
@@ -25,6 +25,43 @@ pub const PLANNING_DRAWS: &str = "planning-phases";
 /// After one draw a choice is given up if it is this much worse than the limit: draws of one choice differ by less.
 const HOPELESS: f64 = 1.25;
 
+/// Longest contention-free periods that a run without end is looked at, after some in which it settles.
+const WINDOW_PERIODS: f64 = 10.0;
+/// See [`WINDOW_PERIODS`].
+const WARM_UP_PERIODS: f64 = 2.0;
+/// Every job must outlast so many windows, alone, for a run to count as one without end.
+const OUTLASTED: f64 = 4.0;
+
+/// From when until when a run is looked at, seconds, if its jobs all go on for much longer than that; `None` if it is simulated to
+/// completion.
+///
+/// Jobs that wait for others to *end* hardly suffer in a short run to completion, and starve in a long one: who plans for jobs of many
+/// iterations must not count on their ends.
+#[must_use]
+pub fn window(instance: &Instance) -> Option<(f64, f64)> {
+    let periods: Vec<f64> = (0..instance.jobs.len())
+        .map(|job| instance.period(job, greedy::least_alone(instance, job)))
+        .collect();
+    let longest = periods.iter().copied().fold(0.0, f64::max);
+    let until = (WARM_UP_PERIODS + WINDOW_PERIODS) * longest;
+    let lasts = |(job, period): (&JobShape, &f64)| {
+        f64::from(job.iterations) * period > OUTLASTED * until && job.start <= longest
+    };
+    let endless = longest > 0.0 && instance.jobs.iter().zip(&periods).all(lasts);
+    endless.then_some((WARM_UP_PERIODS * longest, until))
+}
+
+/// The instance with no more iterations than a window can hold, for draws.
+fn shortened(instance: &Instance, until: f64) -> Instance {
+    let mut short = instance.clone();
+    for job in 0..short.jobs.len() {
+        let period = instance.period(job, greedy::least_alone(instance, job));
+        let enough = (1.1 * until / period.max(f64::MIN_POSITIVE)) as u32;
+        short.jobs[job].iterations = short.jobs[job].iterations.min(enough.saturating_add(10));
+    }
+    short
+}
+
 /// Everything that scoring needs and that all evaluators of one search share.
 #[derive(Clone, Debug)]
 pub struct Yardstick {
@@ -41,7 +78,9 @@ impl Yardstick {
     #[must_use]
     pub fn new(instance: &Instance, effort: &Effort<'_>) -> Self {
         let phases = u64::from(effort.phases.max(1));
-        let draw = |index| Draws::random(instance, effort.seed, PLANNING_DRAWS, index);
+        let short = window(instance).map(|(_, until)| shortened(instance, until));
+        let drawn = short.as_ref().unwrap_or(instance);
+        let draw = |index| Draws::random(drawn, effort.seed, PLANNING_DRAWS, index);
         Self {
             objective: effort.objective,
             draws: (0..phases).map(draw).collect(),

@@ -368,6 +368,13 @@ pub enum Op {
     },
     /// egress_spec = the drop port, mcast_grp = 0.
     Drop,
+    /// The same in a copy of the standard metadata: d of dw bits = the drop port, a of aw bits = 0.
+    DropIn {
+        d: u32,
+        dw: u32,
+        a: u32,
+        aw: u32,
+    },
     /// Clone to the session in a with the fields of list b, from ingress or from egress.
     CloneIngress {
         a: u32,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::id::FlowId;
+use crate::pipeline::target::Tick;
 use crate::pipeline::telemetry::{self as cells, Cell, Sample};
 use crate::time::Span;
 use crate::units::BitRate;
@@ -37,6 +38,7 @@ fn sample(interval: u32, totals: (u32, u32)) -> Sample {
         interval,
         running: interval.wrapping_add(1),
         incarnation: 77,
+        tick: Tick::default(),
         time_ticks: None,
         totals: cells::Totals { lost: totals.0, reordered: totals.1, ..Default::default() },
         cell: Some(cell()),
@@ -72,6 +74,16 @@ fn a_sample_becomes_an_interval_at_full_size_with_differences_modulo_32_bits() {
     };
     assert_eq!(window.last(), Some(&wanted));
     assert_eq!((telemetry.totals().samples, telemetry.totals().bytes_seen), (3, 120_000));
+}
+
+#[test]
+fn spans_follow_the_length_of_the_switch_s_tick() {
+    let mut telemetry = telemetry();
+    let tick = crate::pipeline::Target::Tofino.tick();
+    take(&mut telemetry, 1, &Sample { tick, ..sample(9, (0, 0)) }).unwrap();
+    let window = telemetry.window(FLOW).unwrap();
+    let spans = window.last().map(|i| (i.active.0, i.delay_mean.0, i.delay_max.0));
+    assert_eq!(spans, Some((30_720_000, 25_600, 40_960)));
 }
 
 #[test]

@@ -13,7 +13,7 @@
 
 use super::window::{Interval, Window};
 use crate::id::FlowId;
-use crate::pipeline::telemetry::{self as cells, Cell, Sample, span_of_ticks};
+use crate::pipeline::telemetry::{self as cells, Cell, Sample};
 use crate::time::Span;
 use crate::units::BitRate;
 use serde::{Deserialize, Serialize};
@@ -267,9 +267,9 @@ impl Track {
         Ok(Interval {
             packets: cell.packets.into(),
             bytes: rules.full_size(cell.bytes),
-            active: span_of_ticks(cell.active.into()),
-            delay_mean: span_of_ticks(mean),
-            delay_max: span_of_ticks(cell.delay_max.into()),
+            active: sample.tick.span(cell.active.into()),
+            delay_mean: sample.tick.span(mean),
+            delay_max: sample.tick.span(cell.delay_max.into()),
             depth_max: cell.depth_max,
             lost: lost.into(),
             reordered: reordered.into(),

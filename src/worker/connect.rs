@@ -1,5 +1,6 @@
 //! Ranks find each other. In: a [`Spec`]. Out: a [`Ring`] with one connection in and one out per channel. Must not know buffers.
 
+use super::ring::STALL;
 use super::{Breaker, Spec};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -257,7 +258,7 @@ fn introduced(mut stream: TcpStream, spec: &Spec) -> Result<TcpStream, WorkerErr
     }
     let mut name = vec![0; number(20)];
     stream.read_exact(&mut name).map_err(broken)?;
-    stream.set_read_timeout(Some(spec.patience)).map_err(broken)?;
+    stream.set_read_timeout(Some(STALL.min(spec.patience))).map_err(broken)?;
     let name = String::from_utf8_lossy(&name).into_owned();
     let ranks = spec.peers.len();
     if name == spec.job && number(16) != spec.generation as usize {

@@ -53,7 +53,9 @@ pub fn run(
                 ..State::default()
             };
         });
-        match membership(spec, iterations, post, &mut finished, done)? {
+        let ranks = order.members.len();
+        let before = &order.members[(spec.rank + ranks - 1) % ranks].host;
+        match membership((spec, before), iterations, post, &mut finished, done)? {
             Outcome::Done => {
                 post.say(|state| state.leaving = true);
                 return Ok(());
@@ -62,7 +64,7 @@ pub fn run(
             Outcome::Lost(rank, error) => {
                 tracing::warn!("{}", chain(&error));
                 let lost = order.members.get(rank).map(|member| member.host.clone());
-                post.say(|state| (state.joined, state.lost) = (false, lost));
+                post.say(|state| (state.joined, state.lost, state.stalled) = (false, lost, None));
             }
         }
     }
@@ -98,7 +100,7 @@ fn ring(
 }
 
 fn membership(
-    spec: Spec,
+    (spec, before): (Spec, &str),
     iterations: u32,
     post: &Post,
     finished: &mut u32,
@@ -106,6 +108,10 @@ fn membership(
 ) -> Result<Outcome, WorkerError> {
     let (generation, patience) = (spec.generation, spec.patience);
     let breaker = Breaker::default();
+    let stalled = |now: bool| {
+        let before = now.then(|| before.to_owned());
+        post.say(|state| state.stalled = before);
+    };
     post.guard(generation, &breaker);
     let ended = connect(spec, &breaker).and_then(|mut ring| {
         post.say(|state| state.joined = true);
@@ -114,7 +120,7 @@ fn membership(
             return Ok(());
         }
         *finished = order.from;
-        ring.run(order.from..iterations, &mut |iteration| {
+        ring.run(order.from..iterations, &stalled, &mut |iteration| {
             *finished = iteration.number + 1;
             let compute = iteration.compute;
             post.say(|state| (state.iterations, state.compute) = (*finished, compute));

@@ -48,6 +48,8 @@ pub struct State {
     pub compute: Duration,
     /// Host of the neighbour that broke off.
     pub lost: Option<String>,
+    /// Host of the neighbour from which nothing comes; it is awaited all the same.
+    pub stalled: Option<String>,
     /// It is done.
     pub leaving: bool,
 }

@@ -5,7 +5,7 @@ use super::connect::{Channel, Ring, WorkerError};
 use super::pace::Pace;
 use super::{Iteration, Spec};
 use crate::time::Span;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -21,6 +21,48 @@ struct Part {
     incoming: Vec<u8>,
 }
 
+/// Without a byte for so long, something is wrong: ranks that compute are awaited for less, as a rule, and a reader of the report that
+/// knows better waits for a second sign.
+pub(super) const STALL: Duration = Duration::from_secs(1);
+
+/// What the reduction of one ring goes by.
+struct Rules<'a> {
+    spec: &'a Spec,
+    /// Told when nothing has come from the rank before for [`STALL`], and when something comes again.
+    stalled: &'a (dyn Fn(bool) + Sync),
+}
+
+impl Rules<'_> {
+    /// Fills a buffer from a connection whose reads give up after [`STALL`].
+    #[allow(clippy::disallowed_methods, reason = "a worker is a process; it measures real time")]
+    fn receive(&self, from: &mut TcpStream, mut buffer: &mut [u8]) -> std::io::Result<()> {
+        let (mut last, mut stalled) = (Instant::now(), false);
+        while !buffer.is_empty() {
+            match from.read(buffer) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    buffer = &mut buffer[count..];
+                    last = Instant::now();
+                    if std::mem::take(&mut stalled) {
+                        (self.stalled)(false);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if last.elapsed() >= self.spec.patience {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                    if !std::mem::replace(&mut stalled, true) {
+                        (self.stalled)(true);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Which neighbour failed.
 enum Side {
     Previous(std::io::Error),
@@ -28,7 +70,8 @@ enum Side {
 }
 
 impl Ring {
-    /// Runs iterations by number, calling `done` after each.
+    /// Runs iterations by number, calling `done` after each, and `stalled` when the rank before sends nothing for a second (`true`) and when
+    /// it does again (`false`).
     ///
     /// # Errors
     /// [`WorkerError::Gone`] names the neighbour that broke off; [`WorkerError::Wrong`] an element that was not reduced rightly.
@@ -36,6 +79,7 @@ impl Ring {
     pub fn run(
         &mut self,
         iterations: Range<u32>,
+        stalled: &(dyn Fn(bool) + Sync),
         done: &mut dyn FnMut(Iteration),
     ) -> Result<(), WorkerError> {
         let spec = self.spec.clone();
@@ -56,7 +100,7 @@ impl Ring {
                 part.values.fill(value(spec.rank, number));
             }
             let (computed, began) = (Instant::now(), SystemTime::now());
-            reduce_all(&mut self.channels, &mut parts, &spec)
+            reduce_all(&mut self.channels, &mut parts, &Rules { spec: &spec, stalled })
                 .map_err(|side| gone(side, &spec, number))?;
             let communication = computed.elapsed();
             verify(&parts, &spec, number)?;
@@ -80,12 +124,12 @@ fn gone(side: Side, spec: &Spec, iteration: u32) -> WorkerError {
 }
 
 /// All channels at the same time.
-fn reduce_all(channels: &mut [Channel], parts: &mut [Part], spec: &Spec) -> Result<(), Side> {
+fn reduce_all(channels: &mut [Channel], parts: &mut [Part], rules: &Rules<'_>) -> Result<(), Side> {
     std::thread::scope(|scope| {
         let running: Vec<_> = channels
             .iter_mut()
             .zip(parts)
-            .map(|(channel, part)| scope.spawn(move || reduce(channel, part, spec)))
+            .map(|(channel, part)| scope.spawn(move || reduce(channel, part, rules)))
             .collect();
         // A panic there is none of ours to hide.
         running.into_iter().try_for_each(|thread| {
@@ -96,7 +140,7 @@ fn reduce_all(channels: &mut [Channel], parts: &mut [Part], spec: &Spec) -> Resu
 
 /// One channel: `n - 1` steps add what comes to what is there, `n - 1` steps take it over. Another thread sends meanwhile: a ring in which
 /// all send before they receive stands still as soon as the buffers of TCP are full.
-fn reduce(channel: &mut Channel, part: &mut Part, spec: &Spec) -> Result<(), Side> {
+fn reduce(channel: &mut Channel, part: &mut Part, rules: &Rules<'_>) -> Result<(), Side> {
     let Channel { from_previous, to_next } = channel;
     std::thread::scope(|scope| {
         // One buffer goes back and forth, so a step begins when the one before has been sent.
@@ -110,7 +154,7 @@ fn reduce(channel: &mut Channel, part: &mut Part, spec: &Spec) -> Result<(), Sid
             }
             Ok(())
         });
-        let received = steps(from_previous, part, spec, (&full, &sent));
+        let received = steps(from_previous, part, rules, (&full, &sent));
         drop(full);
         let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         sent.map_err(Side::Next)?;
@@ -122,9 +166,10 @@ fn reduce(channel: &mut Channel, part: &mut Part, spec: &Spec) -> Result<(), Sid
 fn steps(
     from_previous: &mut TcpStream,
     part: &mut Part,
-    spec: &Spec,
+    rules: &Rules<'_>,
     (full, sent): (&SyncSender<Vec<u8>>, &Receiver<Vec<u8>>),
 ) -> std::io::Result<()> {
+    let spec = rules.spec;
     let ranks = spec.peers.len();
     for step in 0..2 * (ranks - 1) {
         // In step s the part that leaves is the one that came in step s - 1.
@@ -139,7 +184,7 @@ fn steps(
             return Ok(());
         }
         part.incoming.resize(into.len() * ELEMENT, 0);
-        from_previous.read_exact(&mut part.incoming)?;
+        rules.receive(from_previous, &mut part.incoming)?;
         let adds = step < ranks - 1;
         let came = part.incoming.chunks_exact(ELEMENT);
         let came = came.map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
@@ -226,7 +271,7 @@ mod tests {
                             connect(spec(rank, ranks, first, channels), &Breaker::default())
                                 .unwrap();
                         // `run` checks the sums itself.
-                        ring.run(0..3, &mut |iteration| seen.push(iteration)).unwrap();
+                        ring.run(0..3, &|_| {}, &mut |iteration| seen.push(iteration)).unwrap();
                         seen
                     })
                 })
@@ -262,7 +307,7 @@ mod tests {
         });
         let mut ring = connect(spec(0, 2, first, 1), &Breaker::default()).unwrap();
         other.join().unwrap();
-        let error = ring.run(0..2, &mut |_| {}).unwrap_err();
+        let error = ring.run(0..2, &|_| {}, &mut |_| {}).unwrap_err();
         assert!(
             error.to_string().starts_with("rank 1 at 127.0.0.1 went away in iteration 0"),
             "{error}"
@@ -303,6 +348,12 @@ mod tests {
     fn a_rank_of_an_older_membership_is_turned_away_and_the_right_one_is_taken() {
         let first = ports(2);
         let of = move |generation, rank| Spec { generation, ..spec(rank, 2, first, 1) };
+        // Whoever took the stranger for the rank before waits for its bytes in vain.
+        let reduces = |spec: Spec| {
+            let spec = Spec { patience: Duration::from_secs(3), ..spec };
+            let mut ring = connect(spec, &Breaker::default()).unwrap();
+            ring.run(0..1, &|_| {}, &mut |_| {}).unwrap();
+        };
         let (greeted, heard) = mpsc::channel();
         let stale = std::thread::spawn(move || {
             let mut stream = loop {
@@ -324,10 +375,10 @@ mod tests {
         let right = std::thread::spawn(move || {
             // The stranger stands first in line.
             heard.recv().unwrap();
-            connect(of(2, 1), &Breaker::default()).map(drop)
+            reduces(of(2, 1));
         });
-        assert!(connect(of(2, 0), &Breaker::default()).is_ok());
-        assert!(right.join().unwrap().is_ok());
+        reduces(of(2, 0));
+        right.join().unwrap();
         stale.join().unwrap();
     }
 
@@ -345,7 +396,7 @@ mod tests {
                 std::thread::spawn(move || {
                     let mut ring = connect(spec, &breaker).unwrap();
                     connected.send(()).unwrap();
-                    ring.run(0..1, &mut |_| panic!("no iteration ends")).is_ok()
+                    ring.run(0..1, &|_| {}, &mut |_| panic!("no iteration ends")).is_ok()
                 })
             })
             .collect();
@@ -356,8 +407,29 @@ mod tests {
         let alone = Spec { generation: 3, ..spec(0, 1, 1, 1) };
         let mut ring = connect(alone, &Breaker::default()).unwrap();
         let mut seen = Vec::new();
-        ring.run(4..6, &mut |iteration| seen.push(iteration.number)).unwrap();
+        ring.run(4..6, &|_| {}, &mut |iteration| seen.push(iteration.number)).unwrap();
         assert_eq!(seen, [4, 5], "the last rank of a job goes on alone");
+    }
+
+    #[test]
+    fn a_rank_that_sends_nothing_is_told_of_while_it_is_awaited() {
+        let first = ports(2);
+        let (told, stalls) = mpsc::channel();
+        let slow = std::thread::spawn(move || {
+            // It computes three times as long as the other waits before it says something.
+            let compute = Span(3 * u64::try_from(STALL.as_nanos()).unwrap());
+            let spec = Spec { compute, ..spec(1, 2, first, 1) };
+            connect(spec, &Breaker::default()).unwrap().run(0..1, &|_| {}, &mut |_| {}).unwrap();
+        });
+        let mut ring = connect(spec(0, 2, first, 1), &Breaker::default()).unwrap();
+        let stalled = |now| told.send(now).unwrap();
+        // Senders are not shared between threads; there is one channel.
+        let stalled = std::sync::Mutex::new(stalled);
+        let mut done = 0;
+        ring.run(0..1, &|now| stalled.lock().unwrap()(now), &mut |_| done += 1).unwrap();
+        slow.join().unwrap();
+        assert_eq!(stalls.try_iter().collect::<Vec<bool>>(), [true, false]);
+        assert_eq!(done, 1, "it was only slow");
     }
 
     #[test]

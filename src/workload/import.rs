@@ -1,10 +1,16 @@
 //! Jobs that people already run, read from what their programs wrote.
 //!
-//! In: the text of logs and their names for messages. Out: [`RingJob`]s with notes on what was assumed; or the line and column of what
-//! cannot be read. Must not know: the file system, fabrics (host names stay names).
+//! In: the text of logs and traces and their names for messages. Out: [`RingJob`]s, a [`Trace`], [`Shuffles`], with notes on what was
+//! assumed; or the line and column of what cannot be read. Must not know: the file system, fabrics (host names stay names).
 
+mod assume;
+mod coflow;
+mod lingjun;
 mod nccl;
 
+pub use assume::assumed;
+pub use coflow::{Shuffle, Shuffles, coflows};
+pub use lingjun::{Trace, TraceJob, lingjun, minute};
 pub use nccl::{MAX_RANKS, nccl};
 
 /// A job as far as its ring goes.
@@ -25,7 +31,12 @@ pub struct RingJob {
     pub notes: Vec<String>,
 }
 
-/// Why a log says nothing of a ring, and where.
+/// A problem of a whole file.
+fn whole(file: &str, problem: ImportProblem) -> ImportError {
+    ImportError { file: file.to_owned(), line: 0, column: 0, problem }
+}
+
+/// Why a log or trace cannot be used, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {problem}", at(*line, *column))]
 pub struct ImportError {
@@ -47,11 +58,11 @@ fn at(line: u64, column: u64) -> String {
     }
 }
 
-/// What is wrong with a log.
+/// What is wrong with a log or trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportProblem {
     /// Not text.
-    #[error("not UTF-8 text; is this the log?")]
+    #[error("not UTF-8 text; is this the right file?")]
     NotText,
     /// No ring lines at all.
     #[error(
@@ -146,6 +157,92 @@ pub enum ImportProblem {
     OneHost {
         /// The host.
         host: String,
+    },
+    /// The CSV reader gave up.
+    #[error("not valid CSV: {message}")]
+    Csv {
+        /// What it says.
+        message: String,
+    },
+    /// A column that has to be there.
+    #[error("the header has no column '{column}' (it is {header}); is this the right file?")]
+    MissingColumn {
+        /// The column.
+        column: &'static str,
+        /// The header found.
+        header: String,
+    },
+    /// A row with too few or too many fields.
+    #[error("this row has {found} fields and the header {wanted}; complete or remove the row")]
+    Fields {
+        /// Fields found.
+        found: usize,
+        /// Fields of the header.
+        wanted: usize,
+    },
+    /// A field that is empty.
+    #[error("column '{column}' is empty; fill it or remove the row")]
+    Empty {
+        /// The column.
+        column: &'static str,
+    },
+    /// More rows than any trace.
+    #[error("the file has more than {max} rows; split it")]
+    TooManyRows {
+        /// Most.
+        max: usize,
+    },
+    /// A name that must be unique.
+    #[error("{what} '{name}' has already been given in line {first}; remove one of the rows")]
+    Twice {
+        /// What it names.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Where first.
+        first: u64,
+    },
+    /// A time that is none.
+    #[error("{column}: '{text}' is no time; it should read 2023/7/15 02:19")]
+    BadTime {
+        /// The column.
+        column: &'static str,
+        /// What stands there.
+        text: String,
+    },
+    /// Resources that are no JSON object with a number of GPUs.
+    #[error("RES: {message}; it should read {{\"nvidia.com/gpu\": \"8\"}}")]
+    BadResources {
+        /// What is wrong.
+        message: String,
+    },
+    /// No job of the trace can be used.
+    #[error("no job ran on two hosts or more; do job.csv and worker.csv belong together?")]
+    NoJobs,
+    /// An empty trace.
+    #[error("the file is empty; the first line gives the numbers of ports and coflows")]
+    NoCoflows,
+    /// A line that ends too early.
+    #[error("the line ends where {wanted} should stand")]
+    LineEnds {
+        /// What is missing.
+        wanted: &'static str,
+    },
+    /// A word that is something else.
+    #[error("'{text}' is not {wanted}")]
+    BadWord {
+        /// What should stand there.
+        wanted: &'static str,
+        /// What does.
+        text: String,
+    },
+    /// Lines are missing or too many.
+    #[error("the first line promises {wanted} coflows and {found} follow; is the file whole?")]
+    CoflowCount {
+        /// As the first line says.
+        wanted: u64,
+        /// Lines that follow.
+        found: u64,
     },
     /// A communicator that is not there.
     #[error("the highest communicator is {}; give --communicator that or less", count - 1)]

@@ -49,7 +49,8 @@ fn may_import() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("sim", and(&["switch", "controller"])),
         ("report", vec![]),
         ("worker", vec![]),
-        ("cli", and(&["switch", "controller", "sim", "report", "worker"])),
+        ("evaluate", and(&["switch", "controller", "sim", "report"])),
+        ("cli", and(&["switch", "controller", "sim", "report", "worker", "evaluate"])),
     ])
 }
 
@@ -304,9 +305,9 @@ fn every_module_opens_with_its_purpose() {
 }
 
 /// Words in quotes that `pipeline` uses for something else than a name of the P4 program: kinds of objects in messages, names of modules for
-/// serde.
+/// serde, architectures.
 const NOT_P4_NAMES: &[&str] =
-    &["action", "as_list", "counter", "member", "parameter", "register", "table"];
+    &["action", "as_list", "counter", "member", "parameter", "register", "table", "tna", "v1model"];
 
 /// Identifiers in double quotes.
 fn quoted_names(code: &str) -> Vec<&str> {

@@ -138,14 +138,19 @@ impl Drop for Controller {
     }
 }
 
-/// The first of some ports in a row that nobody has right now, below those that the system gives away.
+/// The first of some ports in a row that nobody has right now, and that no other test of this process gets; below those that the system
+/// gives away.
 pub(crate) fn free_ports(count: u16) -> u16 {
+    use std::sync::atomic::{AtomicU16, Ordering};
+    static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = 12_000 + u16::try_from(std::process::id() % 15_000).unwrap();
-    let free = |first: &u16| {
-        let mut ports = *first..first + count;
-        ports.all(|port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok())
-    };
-    (start..31_000).step_by(usize::from(count)).find(free).unwrap()
+    loop {
+        let first = start + NEXT.fetch_add(count, Ordering::Relaxed);
+        let mut ports = first..first + count;
+        if ports.all(|port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            return first;
+        }
+    }
 }
 
 /// Entries of `classify` at a switch.

@@ -8,8 +8,8 @@ use ringpath::straggler::Test;
 fn run(fault: Fault, mode: Mode, seed: u64) -> Trial {
     let artifacts = Artifacts::built_in().unwrap();
     let fabric = Fabric::Light;
-    let spec =
-        Spec { artifacts: &artifacts, fabric, fault, mode, test: Test::Work, rho: 0.2, seed };
+    let (test, rho, factor) = (Test::Work, 0.2, 0.5);
+    let spec = Spec { artifacts: &artifacts, fabric, fault, factor, mode, test, rho, seed };
     trial(&spec).unwrap()
 }
 

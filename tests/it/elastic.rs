@@ -75,8 +75,14 @@ fn read(line: &Value) -> (u64, u64) {
     (line["iteration"].as_u64().unwrap(), line["generation"].as_u64().unwrap())
 }
 
-/// Lines of the workers until all but `dead` have ended, killing that one after its fifth iteration.
-fn play(workers: &mut [Process], dead: usize, said: &Receiver<Said>) -> Vec<Vec<(u64, u64)>> {
+/// Lines of the workers until all have ended; `dead` is killed after its fifth iteration, when `before` has been called.
+fn play(
+    workers: &mut [Process],
+    dead: usize,
+    said: &Receiver<Said>,
+    before: &mut dyn FnMut(),
+    after: &mut dyn FnMut(),
+) -> Vec<Vec<(u64, u64)>> {
     let mut lines = vec![Vec::new(); workers.len()];
     let mut open = workers.len();
     while open > 0 {
@@ -85,41 +91,49 @@ fn play(workers: &mut [Process], dead: usize, said: &Receiver<Said>) -> Vec<Vec<
             Some(line) => lines[number].push(read(&line)),
             None => open -= 1,
         }
-        if lines[dead].len() == 5 {
-            // SIGKILL; again does nothing.
+        if number == dead && lines[dead].len() == 5 {
+            before();
+            // SIGKILL; it may print no more, or a line that was on its way.
             workers[dead].0.kill().unwrap();
+            after();
         }
     }
     lines
+}
+
+/// Submits the job; its first port.
+fn submit(fabric: &Fabric, controller: &Controller) -> u16 {
+    let port = crate::controller_command::free_ports(12);
+    let scenario = fabric.scenario();
+    let tcp = port.to_string();
+    let done = controller.job(&["submit", &scenario, "--tcp", &tcp, "--wait", "installed"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    port
+}
+
+/// A worker per host.
+fn all(local: &str, port: u16) -> (Vec<Process>, Receiver<Said>) {
+    let (sender, said) = mpsc::channel();
+    let hosts = ["h1", "h2", "h3", "h4"].iter().enumerate();
+    let start = |(rank, host): (usize, &&str)| {
+        Process::start(rank, &mut worker(local, (rank, host), port), &sender)
+    };
+    (hosts.map(start).collect(), said)
 }
 
 #[test]
 fn when_a_worker_is_killed_the_others_form_a_ring_of_their_own_and_finish_every_iteration() {
     let fabric = Fabric::of(SCENARIO);
     let controller = Controller::with(&fabric, &["--policy", "least-loaded"]);
-    let port = crate::controller_command::free_ports(12);
-    let submitted = controller.job(&[
-        "submit",
-        &fabric.scenario(),
-        "--tcp",
-        &port.to_string(),
-        "--wait",
-        "installed",
-    ]);
-    assert_eq!(submitted.status.code(), Some(0), "{}", stderr(&submitted));
+    let port = submit(&fabric, &controller);
     let local = format!("unix:{}", fabric.path("local").display());
     let (watched, events) = mpsc::channel();
     let mut watch = ringpath();
     watch.args(["job", "watch", "--controller", &local]);
     let _watch = Process::start(0, &mut watch, &watched);
-    let (sender, said) = mpsc::channel();
-    let mut workers: Vec<Process> = ["h1", "h2", "h3", "h4"]
-        .iter()
-        .enumerate()
-        .map(|(rank, host)| Process::start(rank, &mut worker(&local, (rank, host), port), &sender))
-        .collect();
+    let (mut workers, said) = all(&local, port);
     let dead = 2;
-    let lines = play(&mut workers, dead, &said);
+    let lines = play(&mut workers, dead, &said, &mut || {}, &mut || {});
     for (rank, worker) in workers.iter_mut().enumerate() {
         let ended = worker.0.wait().unwrap();
         assert_eq!(ended.success(), rank != dead, "rank {rank}: {ended}");
@@ -148,6 +162,30 @@ fn when_a_worker_is_killed_the_others_form_a_ring_of_their_own_and_finish_every_
     assert_eq!(jobs[0]["membership"], 1);
     assert_eq!(jobs[0]["first_port"], port + 4, "above those of the first ring");
     assert_eq!(jobs[0]["iterations_done"], ITERATIONS, "every rank's progress was heard");
+}
+
+#[test]
+fn a_host_that_fails_while_the_controller_is_away_is_given_up_by_the_next_one() {
+    let fabric = Fabric::of(SCENARIO);
+    let flags = ["--policy", "least-loaded"];
+    let mut controllers = vec![Controller::with(&fabric, &flags)];
+    let port = submit(&fabric, &controllers[0]);
+    let local = format!("unix:{}", fabric.path("local").display());
+    let (mut workers, said) = all(&local, port);
+    let dead = 1;
+    let controllers = std::cell::RefCell::new(&mut controllers);
+    // Dropping one kills it.
+    let lines =
+        play(&mut workers, dead, &said, &mut || controllers.borrow_mut().clear(), &mut || {
+            controllers.borrow_mut().push(Controller::with(&fabric, &flags))
+        });
+    for (rank, lines) in lines.iter().enumerate().filter(|(rank, _)| *rank != dead) {
+        assert_eq!(lines.last(), Some(&(ITERATIONS - 1, 1)), "rank {rank}: {lines:?}");
+        assert!(workers[rank].0.wait().unwrap().success(), "rank {rank}");
+    }
+    let jobs = controllers.borrow()[0].jobs();
+    assert_eq!(jobs[0]["hosts"], serde_json::json!(["h1", "h3", "h4"]));
+    assert_eq!(jobs[0]["iterations_done"], ITERATIONS);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The controller in real time over switches that do not tell of their ports: probes through the compiled program, frame by frame over
 //! cables that a test can cut and meddle with.
 
-use crate::driver::{Controller, PATIENT, core_with, jobs, ready, topology};
+use crate::driver::{Controller, PATIENT, Shared, core_with, jobs, ready, topology};
 use ringpath::controller::core::Core;
 use ringpath::controller::driver::Peer;
 use ringpath::controller::store::MemoryStore;
-use ringpath::controller::{Event, Input};
+use ringpath::controller::{Event, Input, Output, record};
 use ringpath::id::{LinkId, PortNo, SwitchId};
 use ringpath::p4runtime::server::listen::{Listening, listen};
 use ringpath::p4runtime::server::service::Handle;
@@ -13,6 +13,7 @@ use ringpath::p4runtime::server::{Profile, Server};
 use ringpath::switch::Switch;
 use ringpath::time::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -146,7 +147,10 @@ where
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cable_that_fails_where_no_switch_tells_is_found_avoided_and_used_again() {
     let fabric = Fabric::start().await;
-    let mut controller = Controller::over(probing(), MemoryStore::default(), fabric.peers(), None);
+    let recording = Shared::default();
+    let writer: Box<dyn Write + Send> = Box::new(recording.clone());
+    let mut controller =
+        Controller::over(probing(), MemoryStore::default(), fabric.peers(), Some(writer));
     controller.handle.input(Input::SubmitJobs(jobs(1))).await.unwrap();
     controller.until(ready(0)).await;
     until(&controller, |core| (core.probe_counts().heard > 20).then_some(())).await;
@@ -167,6 +171,18 @@ async fn a_cable_that_fails_where_no_switch_tells_is_found_avoided_and_used_agai
     controller.until(|event| *event == Event::LinkBack { link }).await;
     controller.converged().await;
     controller.stop().await;
+    // The recording has the key, so what was genuine is so again.
+    let bytes = recording.0.lock().unwrap().clone();
+    let mut replayed = probing();
+    let mut told = Vec::new();
+    for line in String::from_utf8(bytes).unwrap().lines() {
+        let (at, input) = record::from_line(line).unwrap();
+        told.extend(replayed.step(at, input));
+    }
+    let dead = |output: &Output| matches!(output, Output::Notify(Event::LinkDead { link: dead, .. }) if *dead == link);
+    let died = told.iter().position(dead).expect("it dies again");
+    let back = Output::Notify(Event::LinkBack { link });
+    assert!(told[died..].contains(&back), "and comes back");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

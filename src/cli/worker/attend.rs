@@ -127,6 +127,7 @@ impl Courier {
             iterations: state.iterations,
             compute_ns: u64::try_from(state.compute.as_nanos()).unwrap_or(u64::MAX),
             lost: state.lost.unwrap_or_default(),
+            stalled: state.stalled.unwrap_or_default(),
             leaving: state.leaving,
         }
     }

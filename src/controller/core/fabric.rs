@@ -7,7 +7,7 @@ use super::super::messages::{Event, TimerKey};
 use super::switch::Phase;
 use super::{Core, Key, fabric};
 use crate::id::{LinkId, SwitchId};
-use crate::pipeline::{Leg, entries, entry_set::ticks};
+use crate::pipeline::{Leg, entries};
 use crate::topology::{LinkSet, Path, Paths};
 
 impl Core {
@@ -111,7 +111,7 @@ impl Core {
 
     /// What a switch should hold, from nothing.
     pub(super) fn rebuild_wanted(&mut self, id: SwitchId) {
-        let gap = ticks(self.config.settings.flip_gap);
+        let gap = self.config.program.target.gap(self.config.settings.flip_gap);
         let states = self.states.values().filter(|state| !state.leaving);
         let legs = states.flat_map(|state| &state.legs).filter(|leg| leg.leaf == id);
         let legs: Vec<Leg> = legs.map(|leg| Leg { key: leg.key, tag: leg.tag(gap) }).collect();

@@ -13,7 +13,7 @@ use super::{Core, Key, fabric};
 use crate::id::{FlowId, JobId, SwitchId};
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::rpc::{Code, Failure, Reply, Rpc};
-use crate::pipeline::entry_set::{label_key, leg_key, ticks};
+use crate::pipeline::entry_set::{label_key, leg_key};
 use crate::pipeline::labels::Label;
 use crate::pipeline::slots::{self, Slot, UNTRACKED};
 use crate::pipeline::{Leg, reconcile::MAX_BATCH};
@@ -100,7 +100,7 @@ impl Core {
     fn put_leg(&mut self, id: FlowId, side: Side) {
         let Some(state) = self.states.get(&id) else { return };
         let leg = state.leg(side);
-        let gap = ticks(self.config.settings.flip_gap);
+        let gap = self.config.program.target.gap(self.config.settings.flip_gap);
         let entry = Leg { key: leg.key, tag: leg.tag(gap) };
         let switch = &mut self.switches[leg.leaf.index()];
         switch.wanted.put_leg(&fabric(&self.config, &self.ground), &entry);
@@ -348,8 +348,7 @@ impl Core {
             // Anything else: the next poll asks again.
             _ => return,
         };
-        for entity in &entities {
-            let Some((slot, flip)) = self.config.program.flip_of(entity) else { continue };
+        for (slot, flip) in self.config.program.flips_of(&entities) {
             let in_force = self.flips.keys().copied().find(|(id, side)| {
                 self.states.get(id).is_some_and(|state| {
                     let leg = state.leg(*side);

@@ -4,7 +4,7 @@
 //! another ring. Must not know streams or who speaks for a rank: its own process now, the agent of its host later.
 //!
 //! **When a rank is gone.** One witness is not enough: a stream may break where the rank lives on, and a neighbour may lose a connection to one
-//! that is well. Two of these are: *its own silence* (its stream ended without a word), *a neighbour that lost it*, *its host's cable reported
+//! that is well. Two of these are: *its own silence* (its stream ended without a word), *a neighbour that lost it*, or waits for it in vain, *its host's cable reported
 //! down*. Then its host has failed, for all its jobs, unless another process of the host is still heard; then only this job goes on without it.
 //!
 //! ```text
@@ -219,26 +219,28 @@ impl Core {
     /// Looks whether ranks are gone.
     pub(super) fn weigh(&mut self, job: JobId) {
         let Some((spec, _)) = self.jobs.get(&job) else { return };
-        let lost = self.lost_by(job);
+        let lost = self.missed_by(job, |state| state.lost);
+        let stalled = self.missed_by(job, |state| state.stalled);
         let mut gone: BTreeMap<HostId, String> = BTreeMap::new();
         let mut doubt = false;
         for host in &spec.ranks {
             let contact = self.ranks.contact(job, *host);
-            let by = lost.get(host).copied();
+            // One that only waits for it is a witness beside another, but no reason to doubt one that is heard.
+            let by = lost.get(host).or_else(|| stalled.get(host)).copied();
             // One that was done and left cannot have been: somebody needs it.
             let silent = contact == Some(Contact::Silent)
                 || (contact == Some(Contact::Left) && by.is_some());
             let cable = self.is_unplugged(*host);
             let why = match (silent, by, cable) {
                 (true, Some(by), _) => {
-                    format!("it is silent, and {} has lost it", self.host_name(by))
+                    format!("it is silent, and {} misses it", self.host_name(by))
                 }
                 (true, None, true) => "it is silent, and its cable is down".to_owned(),
                 (false, Some(by), true) => {
-                    format!("its cable is down, and {} has lost it", self.host_name(by))
+                    format!("its cable is down, and {} misses it", self.host_name(by))
                 }
-                (silent, by, _) => {
-                    doubt |= silent || by.is_some();
+                (silent, _, _) => {
+                    doubt |= silent || lost.contains_key(host);
                     continue;
                 }
             };
@@ -254,12 +256,16 @@ impl Core {
         }
     }
 
-    /// Ranks that others of the present ring have lost, each with one of those.
-    fn lost_by(&self, job: JobId) -> BTreeMap<HostId, HostId> {
+    /// Ranks that others of the present ring miss in one way, each with one of those.
+    fn missed_by(
+        &self,
+        job: JobId,
+        way: impl Fn(RankState) -> Option<HostId>,
+    ) -> BTreeMap<HostId, HostId> {
         let generation = self.generation_of(job);
         let heard = self.ranks.of(job).filter(|(_, rank)| rank.contact == Contact::Heard);
         let now = heard.filter(|(_, rank)| rank.state.generation == generation);
-        now.filter_map(|(by, rank)| Some((rank.state.lost?, by))).collect()
+        now.filter_map(|(by, rank)| Some((way(rank.state)?, by))).collect()
     }
 
     /// A cable to a host was reported up or down.
@@ -359,7 +365,7 @@ impl Core {
 
     fn doubt_overdue(&mut self, job: JobId) {
         self.ranks.doubts.remove(&job);
-        let lost = self.lost_by(job);
+        let lost = self.missed_by(job, |state| state.lost);
         let heard = |host: &HostId| self.ranks.contact(job, *host) == Some(Contact::Heard);
         let gone: BTreeMap<HostId, String> = lost
             .iter()

@@ -8,6 +8,7 @@ use crate::p4runtime::p4info::Index;
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::value;
 use crate::pipeline::schema::ProgramError;
+use crate::pipeline::target::Target;
 
 /// EtherType of controller messages.
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb6];
@@ -21,8 +22,6 @@ const REQUEST_LEN: usize = 30;
 const REPLY_LEN: usize = 102;
 /// Why the program sends a packet to the controller: it answers a readout.
 const REASON_READOUT: u128 = 1;
-/// Ignored by the program in requests; the CPU port by convention.
-const EGRESS_PORT: u128 = 510;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +56,7 @@ pub struct Answer {
 pub struct Readout {
     egress_port: u32,
     reason: u32,
+    target: Target,
 }
 
 impl Readout {
@@ -78,6 +78,7 @@ impl Readout {
         Ok(Self {
             egress_port: field("packet_out", "egress_port")?,
             reason: field("packet_in", "reason")?,
+            target: Target::of(index)?,
         })
     }
 
@@ -99,7 +100,8 @@ impl Readout {
         frame.extend(interval.to_be_bytes());
         let metadata = proto::PacketMetadata {
             metadata_id: self.egress_port,
-            value: value::encode(EGRESS_PORT),
+            // Ignored by the program in requests; the CPU port by convention.
+            value: value::encode(self.target.cpu_port().0.into()),
         };
         let packet = proto::PacketOut { payload: frame, metadata: vec![metadata] };
         let update = proto::stream_message_request::Update::Packet(packet);
@@ -150,6 +152,7 @@ impl Readout {
             interval,
             running: at(38)?,
             incarnation: at(34)?,
+            tick: self.target.tick(),
             time_ticks: at(30),
             totals: Totals { packets: at(46)?, bytes: at(50)?, lost: at(54)?, reordered: at(58)? },
             cell: (at(62)? == interval).then_some(cell),

@@ -5,15 +5,19 @@
 //! A Read is not one instant on every target, so only the copy of a *closed* interval is asked for: nobody writes it any
 //! more. The running interval and the default entry of `switch_config` are read in the same message, so that an answer
 //! tells whether it is still about the interval and the life of the switch that it was meant for.
+//!
+//! Where each pipe of a switch has registers of its own, a slot's cells are all taken from one pipe: the one that counted in
+//! the interval, else the only one that knows the slot.
 
 use super::{Cell, Sample, Totals};
 use crate::p4runtime::p4info::Index;
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
 use crate::p4runtime::value;
+use crate::pipeline::pipes::Cells;
 use crate::pipeline::schema::ProgramError;
 use crate::pipeline::switch_config;
-use std::collections::BTreeMap;
+use crate::pipeline::target::{Target, Tick};
 
 /// Registers by slot, in the order of [`Registers::slot`].
 const BY_SLOT: [&str; 5] = ["sink_epoch", "packets", "bytes", "lost", "reordered"];
@@ -33,6 +37,7 @@ const BY_COPY: [&str; 9] = [
 /// The register of the running interval, and those of the cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
+    tick: Tick,
     interval: u32,
     slot: [u32; BY_SLOT.len()],
     copy: [u32; BY_COPY.len()],
@@ -71,7 +76,7 @@ impl Registers {
         for (cell, name) in copy.iter_mut().zip(BY_COPY) {
             *cell = id(name)?;
         }
-        Ok(Self { interval: id("interval")?, slot, copy })
+        Ok(Self { tick: Target::of(index)?.tick(), interval: id("interval")?, slot, copy })
     }
 
     /// Ids of all registers of the telemetry.
@@ -125,30 +130,44 @@ impl Registers {
         (slots, interval): (&[u16], u32),
         entities: &[proto::Entity],
     ) -> Read {
-        let mut cells: BTreeMap<(u32, i64), u32> = BTreeMap::new();
-        let mut incarnation = 0;
-        for entity in entities {
-            match &entity.entity {
-                Some(Kind::RegisterEntry(entry)) => {
-                    if let Some((index, number)) = number_of(entry) {
-                        cells.insert((entry.register_id, index), number);
-                    }
-                }
-                Some(Kind::TableEntry(entry)) if entry.is_default_action => {
-                    let action = config.from_entry(entry);
-                    incarnation = action.map_or(0, |action| action.incarnation);
-                }
-                _ => {}
+        let cells = Cells::of(entities);
+        let incarnation = entities.iter().find_map(|entity| match &entity.entity {
+            Some(Kind::TableEntry(entry)) if entry.is_default_action => {
+                config.from_entry(entry).ok().map(|action| action.incarnation)
             }
-        }
-        let running = cells.get(&(self.interval, 0)).copied().unwrap_or(0);
-        let base = Sample { interval, running, incarnation, ..Sample::default() };
+            _ => None,
+        });
+        let incarnation = incarnation.unwrap_or(0);
+        let running = self.running(&cells, 0).unwrap_or(0);
+        let base = Sample { interval, incarnation, tick: self.tick, ..Sample::default() };
         let samples = slots.iter().filter_map(|slot| self.sample(&cells, *slot, base)).collect();
         Read { running, incarnation, samples }
     }
 
-    fn sample(&self, cells: &BTreeMap<(u32, i64), u32>, slot: u16, base: Sample) -> Option<Sample> {
-        let at = |id: &u32, index: i64| cells.get(&(*id, index)).copied();
+    /// The running interval of a pipe.
+    fn running(&self, cells: &Cells, pipe: usize) -> Option<u32> {
+        cells.in_pipe(self.interval, 0, pipe)
+    }
+
+    /// The sample of the pipe that has one to tell; `None` when a cell is absent, or when several pipes have.
+    fn sample(&self, cells: &Cells, slot: u16, base: Sample) -> Option<Sample> {
+        let pipes = 0..cells.pipes();
+        let samples: Vec<Sample> =
+            pipes.filter_map(|pipe| self.sample_of(cells, pipe, slot, base)).collect();
+        let only = |told: fn(&Sample) -> bool| {
+            let mut telling = samples.iter().filter(|sample| told(sample));
+            telling.next().map(|first| (*first, telling.next().is_none()))
+        };
+        let counted = only(|sample| sample.cell.is_some());
+        let known = counted.or_else(|| only(|sample| sample.epoch != 0));
+        match known {
+            Some((sample, alone)) => alone.then_some(sample),
+            None => samples.first().copied(),
+        }
+    }
+
+    fn sample_of(&self, cells: &Cells, pipe: usize, slot: u16, base: Sample) -> Option<Sample> {
+        let at = |id: &u32, index: i64| cells.in_pipe(*id, index, pipe);
         let [epoch, packets, bytes, lost, reordered] =
             self.slot.each_ref().map(|id| at(id, slot.into()));
         let copy = copy_of(slot, base.interval);
@@ -168,6 +187,7 @@ impl Registers {
         Some(Sample {
             slot,
             epoch: u8::try_from(epoch?).ok()?,
+            running: self.running(cells, pipe).unwrap_or(0),
             totals: Totals { packets: packets?, bytes: bytes?, lost: lost?, reordered: reordered? },
             cell: (number? == base.interval).then_some(cell),
             ..base
@@ -177,12 +197,7 @@ impl Registers {
     /// The running interval in the answer to [`Registers::probe`].
     #[must_use]
     pub fn running_in(&self, entities: &[proto::Entity]) -> Option<u32> {
-        entities.iter().find_map(|entity| match &entity.entity {
-            Some(Kind::RegisterEntry(entry)) if entry.register_id == self.interval => {
-                number_of(entry).map(|(_, number)| number)
-            }
-            _ => None,
-        })
+        self.running(&Cells::of(entities), 0)
     }
 }
 
@@ -198,12 +213,4 @@ fn entity(register_id: u32, index: i64, number: Option<u32>) -> proto::Entity {
     let index = Some(proto::Index { index });
     let entry = proto::RegisterEntry { register_id, index, data };
     proto::Entity { entity: Some(Kind::RegisterEntry(entry)) }
-}
-
-fn number_of(entry: &proto::RegisterEntry) -> Option<(i64, u32)> {
-    let index = entry.index.as_ref()?.index;
-    let Some(proto::p4_data::Data::Bitstring(bytes)) = &entry.data.as_ref()?.data else {
-        return None;
-    };
-    Some((index, u32::try_from(value::decode(bytes)?).ok()?))
 }

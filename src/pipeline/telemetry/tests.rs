@@ -27,6 +27,7 @@ fn wanted() -> Sample {
         interval: 6,
         running: 38,
         incarnation: 34,
+        tick: Tick::default(),
         time_ticks: Some(30),
         totals: Totals { packets: 46, bytes: 50, lost: 54, reordered: 58 },
         cell: Some(Cell {

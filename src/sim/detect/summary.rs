@@ -2,12 +2,8 @@
 //!
 //! In: a fabric, a fault, trials with feedback and, seed by seed, without. Out: what a table shows. Must not run anything.
 
-use super::{Fabric, Fault, Spec, Trial, trial};
-use crate::controller::Artifacts;
+use super::{Fabric, Fault, Trial};
 use crate::feedback::Mode;
-use crate::sim::run::RunError;
-use crate::straggler::Test;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// One line of the table: runs of one kind over all seeds.
@@ -49,37 +45,9 @@ pub struct Row {
     pub trials: Vec<Trial>,
 }
 
-/// Runs one kind of fault over seeds, without feedback and with each of `modes`. Deterministic for any number of threads.
-///
-/// # Errors
-/// The first run that could not be made or did not end.
-pub fn rows(
-    artifacts: &Artifacts,
-    (fabric, fault): (Fabric, Fault),
-    modes: &[Mode],
-    (rho, test): (f64, Test),
-    seeds: std::ops::Range<u64>,
-    done: &(dyn Fn() + Sync),
-) -> Result<Vec<Row>, RunError> {
-    let all: Vec<Mode> = std::iter::once(Mode::None).chain(modes.iter().copied()).collect();
-    let runs: Vec<(Mode, u64)> =
-        all.iter().flat_map(|mode| seeds.clone().map(|seed| (*mode, seed))).collect();
-    let trials: Vec<Result<Trial, RunError>> = runs
-        .par_iter()
-        .map(|&(mode, seed)| {
-            let result = trial(&Spec { artifacts, fabric, fault, mode, rho, test, seed });
-            done();
-            result
-        })
-        .collect();
-    let trials = trials.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let per_mode = usize::try_from(seeds.end.saturating_sub(seeds.start)).unwrap_or(0).max(1);
-    let baseline = trials[..per_mode.min(trials.len())].to_vec();
-    let rows = all.iter().zip(trials.chunks(per_mode));
-    Ok(rows.map(|(mode, trials)| row((fabric, fault, *mode), trials, &baseline)).collect())
-}
-
-fn row(
+/// Sums up runs of one kind over seeds; `baseline` are the same runs without feedback, seed by seed.
+#[must_use]
+pub fn row(
     (fabric, fault, feedback): (Fabric, Fault, Mode),
     trials: &[Trial],
     baseline: &[Trial],
@@ -95,7 +63,7 @@ fn row(
                 .collect::<Vec<_>>(),
         )
     };
-    let faulty = fault == Fault::SlowLink;
+    let faulty = matches!(fault, Fault::SlowLink | Fault::Bursts);
     Row {
         fabric,
         fault,

@@ -18,7 +18,7 @@ use crate::sim::host::{Nic, Receiver, Sender, Template, Transport};
 use crate::sim::queue::Queue;
 use crate::sim::ring::{Coupling, JobRun};
 use crate::sim::trace::NetTrace;
-use crate::time::Time;
+use crate::time::{Span, Time};
 use rand_pcg::Pcg64;
 use rustc_hash::FxHashMap;
 use std::net::Ipv4Addr;
@@ -105,6 +105,10 @@ struct FlowState {
     sender_timer: bool,
     receiver_timer: bool,
     reordered: u64,
+    /// When the iteration's communication began; how long it took, and how often, from the second iteration on.
+    begun: Time,
+    took: Span,
+    completed: u32,
     /// Its job goes on without it; what is still on its way counts for nothing.
     retired: bool,
 }

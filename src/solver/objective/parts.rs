@@ -34,6 +34,8 @@ type Runs = Vec<JobRun>;
 pub(super) struct Parts<'a> {
     instance: &'a Instance,
     fluid: Fluid<'a>,
+    /// What is looked at of a run without end.
+    window: Option<(f64, f64)>,
     /// Jobs of each component, ascending, and its name; empty when there is only one component.
     components: Vec<(Vec<u32>, Name)>,
     known: FxHashMap<Name, Runs>,
@@ -51,6 +53,7 @@ impl<'a> Parts<'a> {
         Self {
             instance,
             fluid: Fluid::new(instance),
+            window: super::window(instance),
             components: Vec::new(),
             known: FxHashMap::default(),
             parent: Vec::new(),
@@ -125,7 +128,7 @@ impl<'a> Parts<'a> {
     /// Runs the loaded choice under one of the draws; earlier ones must have been run.
     pub(super) fn run(&mut self, draws: &[Draws], draw: usize, outcome: &mut Outcome) {
         if self.components.is_empty() {
-            self.fluid.run(&draws[draw], outcome);
+            simulate(&mut self.fluid, self.window, &draws[draw], outcome);
             return;
         }
         let jobs = self.instance.jobs.len();
@@ -141,7 +144,7 @@ impl<'a> Parts<'a> {
             };
             if runs.len() <= from {
                 self.fluid.select(members);
-                self.fluid.run(&draws[draw], &mut self.scratch);
+                simulate(&mut self.fluid, self.window, &draws[draw], &mut self.scratch);
                 runs.extend(members.iter().map(|&job| self.scratch.of(job as usize)));
             } else {
                 self.remembered += 1;
@@ -150,6 +153,18 @@ impl<'a> Parts<'a> {
                 outcome.set(job as usize, *run);
             }
         }
+    }
+}
+
+fn simulate(
+    fluid: &mut Fluid<'_>,
+    window: Option<(f64, f64)>,
+    draws: &Draws,
+    outcome: &mut Outcome,
+) {
+    match window {
+        Some(span) => fluid.run_window(span, draws, outcome),
+        None => fluid.run(draws, outcome),
     }
 }
 

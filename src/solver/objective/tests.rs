@@ -1,3 +1,5 @@
+mod endless;
+
 use super::*;
 use crate::solver::fluid::Fluid;
 use crate::solver::tests::{instance, random};

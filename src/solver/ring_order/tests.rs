@@ -88,7 +88,8 @@ fn no_choice_makes_the_cheap_plans_worse() {
         assert!(after <= before);
         gains.push(1.0 - after / before);
     }
-    assert!(gains.iter().filter(|&&gain| gain > 0.01).count() >= 3, "{gains:?}");
+    // NICs with two jobs are the bottleneck of most of these: there no order helps, and none is changed for nothing.
+    assert!(gains.iter().any(|&gain| gain > 0.1), "{gains:?}");
 }
 
 #[test]

@@ -147,6 +147,10 @@ impl Names {
         for profile in index.profiles() {
             let name = &profile.names.name;
             let at = program.profiles.iter().position(|p| &p.name == name);
+            // And profiles that no table uses.
+            if at.is_none() && profile.tables.is_empty() {
+                continue;
+            }
             let no = ProfileNo::from(at.ok_or_else(|| missing("action profile", name))?);
             let tables = names.tables.values().filter(|t| profile.tables.contains(&t.id));
             let actions = tables.flat_map(|t| t.actions.clone()).collect();

@@ -34,6 +34,7 @@ impl<S: State> Machine<'_, S> {
             | Op::RegisterWrite { .. }
             | Op::Random { .. }
             | Op::Drop
+            | Op::DropIn { .. }
             | Op::CloneIngress { .. }
             | Op::CloneEgress { .. }
             | Op::Resubmit { .. }
@@ -146,6 +147,11 @@ impl<S: State> Machine<'_, S> {
                 let port = self.packet.drop_port.into();
                 self.packet.phv.set(program.intrinsic.egress_spec, port);
                 self.packet.phv.set(program.intrinsic.mcast_grp, 0);
+            }
+            Op::DropIn { d, dw, a, aw } => {
+                let port = self.packet.drop_port.into();
+                self.packet.phv.set(FieldRef { slot: d, width: dw }, port);
+                self.packet.phv.set(FieldRef { slot: a, width: aw }, 0);
             }
             Op::CloneIngress { a, b } | Op::CloneEgress { a, b } => {
                 let (session, list) = (ask(self.slot(a)), ask(self.slot(b)));

@@ -223,3 +223,27 @@ fn a_packet_cut_by_truncate_loses_its_end() {
     rig.packet.asks.truncate = Some(6);
     assert_eq!(rig.deparse().len(), 6);
 }
+
+#[test]
+fn mark_to_drop_marks_the_copy_that_it_is_given() {
+    let json = include_str!("../../../tests/data/switch/small.json");
+    let mut json: serde_json::Value = serde_json::from_str(json).unwrap();
+    let mut copy = json["headers"][1].clone();
+    copy["name"] = "copy".into();
+    copy["id"] = 99.into();
+    json["headers"].as_array_mut().unwrap().push(copy);
+    json["actions"][2]["primitives"][0]["parameters"][0]["value"] = "copy".into();
+    let program = load(json.to_string().as_bytes()).unwrap();
+    let mut rig = Rig { packet: Packet::new(&program, 511), program, state: Misses::default() };
+    let at = |rig: &Rig, header, field| rig.program.layout.field_named(header, field).unwrap();
+    for header in ["copy", "standard_metadata"] {
+        rig.packet.phv.set(at(&rig, header, "egress_spec"), 7);
+        rig.packet.phv.set(at(&rig, header, "mcast_grp"), 8);
+    }
+    let entry = rig.program.actions[2].entry;
+    Machine::new(&rig.program, &mut rig.packet, &mut rig.state, Facts::default()).code(entry);
+    assert_eq!((rig.get("copy", "egress_spec"), rig.get("copy", "mcast_grp")), (511, 0));
+    let own =
+        (rig.get("standard_metadata", "egress_spec"), rig.get("standard_metadata", "mcast_grp"));
+    assert_eq!(own, (7, 8));
+}

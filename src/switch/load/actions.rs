@@ -264,8 +264,8 @@ impl<'a> Loader<'a> {
         let op = match call.op {
             "mark_to_drop" => {
                 call.takes(1, "1")?;
-                self.header_at(call, 0)?;
-                Op::Drop
+                let header = self.header_at(call, 0)?;
+                self.drop_op(&header)
             }
             "drop" => Op::Drop,
             "clone_ingress_pkt_to_egress" | "clone_egress_pkt_to_egress" => {
@@ -293,6 +293,20 @@ impl<'a> Loader<'a> {
         };
         self.builder.emit(op);
         Ok(())
+    }
+
+    /// Where an action takes the standard metadata as a parameter, p4c works on a copy and copies it back behind.
+    fn drop_op(&self, header: &HeaderExpr) -> Op {
+        let HeaderExpr::Known(number) = header else { return Op::Drop };
+        let header = &self.builder.layout.headers[number.index()];
+        let find = |name: &str| header.fields.iter().find(|f| f.name == name).map(|f| f.at);
+        match find("egress_spec").filter(|_| header.name != "standard_metadata") {
+            Some(spec) => {
+                let group = find("mcast_grp").unwrap_or_default();
+                Op::DropIn { d: spec.slot, dw: spec.width, a: group.slot, aw: group.width }
+            }
+            None => Op::Drop,
+        }
     }
 
     fn header_primitive(&mut self, call: &Call<'_>) -> Read<()> {
@@ -465,7 +479,10 @@ impl<'a> Loader<'a> {
         let format = text.ok_or_else(|| call.wrong(0, "a string"))?.to_owned();
         let mut values = Vec::new();
         if let Some(vector) = call.parameters.get(1) {
-            let list = vector.get("value").and_then(Value::as_array);
+            let value = vector.get("value").unwrap_or(&Value::Null);
+            // p4c writes an empty vector as an object.
+            let none = value.as_object().filter(|object| object.is_empty()).map(|_| &[][..]);
+            let list = value.as_array().map(Vec::as_slice).or(none);
             for json in list.ok_or_else(|| call.wrong(1, "a vector of parameters"))? {
                 let expr = self.number(&call.object, json, call.scope)?;
                 values.push(match &expr {

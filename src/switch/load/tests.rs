@@ -54,6 +54,17 @@ fn changed(pointer: &str, value: Option<Value>) -> Value {
 }
 
 #[test]
+fn a_message_may_have_no_parameters() {
+    for nothing in [json!({}), json!([])] {
+        let vector = json!({"type": "parameters_vector", "value": nothing});
+        let parameters = json!([{"type": "string", "value": "here"}, vector]);
+        let message = json!({"op": "log_msg", "parameters": parameters});
+        let program = changed("/actions/2/primitives/0", Some(message));
+        assert_eq!(load(program.to_string().as_bytes()).unwrap().messages.len(), 1);
+    }
+}
+
+#[test]
 fn errors_name_element_place_and_remedy() {
     let pointer = "/actions/1/primitives/0/parameters/0/value/1";
     let program = changed(pointer, Some(json!("ghost"))).to_string();

@@ -58,7 +58,7 @@ impl<'a> Watcher<'a> {
                 format!("hashes with {:?}", calculation.algorithm).to_lowercase()
             }
             Op::Random { b, c, .. } => format!("draws between {} and {}", slot(b), slot(c)),
-            Op::Drop => "mark_to_drop".to_owned(),
+            Op::Drop | Op::DropIn { .. } => "mark_to_drop".to_owned(),
             Op::CloneIngress { a, b } | Op::CloneEgress { a, b } => {
                 format!("asks for a clone to session {}, keeping list {}", slot(a), slot(b))
             }

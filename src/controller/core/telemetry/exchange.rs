@@ -226,7 +226,7 @@ impl Core {
         }
         let round_trip = self.collector.leaf(id).round_trip.unwrap_or_default();
         let at = Time(self.now.0.saturating_sub(round_trip.0 / 2));
-        let boundary = Boundary { at, ticks: sample.time_ticks };
+        let boundary = Boundary { at, ticks: sample.time_ticks.map(|ticks| (ticks, sample.tick)) };
         // Only the first try tells when the interval began: of two, either may have been the one that was executed.
         self.advanced(id, number, (tries == 1).then_some(boundary));
     }

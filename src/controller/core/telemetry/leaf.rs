@@ -1,7 +1,7 @@
 //! What is known of one sink leaf's telemetry. In: nothing. Out: plain state and its small questions. Must not decide.
 
 use crate::id::FlowId;
-use crate::pipeline::telemetry::span_between;
+use crate::pipeline::target::Tick;
 use crate::time::{Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -54,14 +54,14 @@ pub(super) struct Pending {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Boundary {
     pub(super) at: Time,
-    pub(super) ticks: Option<u32>,
+    pub(super) ticks: Option<(u32, Tick)>,
 }
 
 impl Boundary {
     /// Time to a later one, on the leaf's clock when both are known there.
     pub(super) fn to(self, later: Self) -> Span {
         match (self.ticks, later.ticks) {
-            (Some(from), Some(to)) => span_between(from, to),
+            (Some((from, tick)), Some((to, _))) => tick.between(from, to),
             _ => later.at - self.at,
         }
     }

@@ -83,7 +83,7 @@ fn a_rank_that_is_silent_and_lost_by_a_neighbour_has_failed_and_the_others_form_
     silent(&mut net, JOB, 2);
     assert_eq!(regrouped(&net, JOB), [], "one witness");
     say(&mut net, JOB, 4, lost(2, 0));
-    let cause = "host h3 failed: it is silent, and h5 has lost it".to_owned();
+    let cause = "host h3 failed: it is silent, and h5 misses it".to_owned();
     assert_eq!(regrouped(&net, JOB), [(vec![0, 4], cause)]);
     // Whom the others lose when the ring comes down is no news.
     say(&mut net, JOB, 0, lost(4, 0));
@@ -134,8 +134,21 @@ fn a_cable_that_is_down_is_a_witness_whenever_it_is_told() {
     let mut net = running(1);
     net.link(fabric().uplink(HostId(2)), false);
     say(&mut net, JOB, 0, lost(2, 0));
-    let told = (vec![0, 4], cause("its cable is down, and h1 has lost it"));
+    let told = (vec![0, 4], cause("its cable is down, and h1 misses it"));
     assert_eq!(regrouped(&net, JOB), [told]);
+}
+
+#[test]
+fn a_neighbour_that_waits_in_vain_is_a_witness_but_says_nothing_of_one_that_is_heard() {
+    let waits = |host| RankState { stalled: Some(HostId(host)), ..at(7) };
+    let mut net = running(1);
+    say(&mut net, JOB, 4, waits(2));
+    say(&mut net, JOB, 0, waits(4));
+    net.run(Span::from_millis(120_000));
+    assert_eq!(regrouped(&net, JOB), [], "all are heard: one is slow");
+    silent(&mut net, JOB, 2);
+    let cause = "host h3 failed: it is silent, and h5 misses it".to_owned();
+    assert_eq!(regrouped(&net, JOB), [(vec![0, 4], cause)]);
 }
 
 #[test]
@@ -185,7 +198,7 @@ fn a_rank_whose_host_is_otherwise_heard_leaves_its_own_job_only() {
     let mut net = running(2);
     silent(&mut net, JOB, 2);
     say(&mut net, JOB, 0, lost(2, 0));
-    let cause = "the rank on h3 is gone: it is silent, and h1 has lost it".to_owned();
+    let cause = "the rank on h3 is gone: it is silent, and h1 misses it".to_owned();
     assert_eq!(regrouped(&net, JOB), [(vec![0, 4], cause)]);
     assert_eq!(regrouped(&net, JobId(1)), []);
     assert_eq!(net.core.membership(JOB).unwrap().first_port, Some(FIRST_PORT + 6));

@@ -186,13 +186,15 @@ fn resolve(core: &Core, asked: &AttendRequest) -> Result<(JobId, HostId, RankSta
         Status::not_found(format!("there is no job '{}'; `ringpath job list` names all", asked.job))
     })?;
     let host = find(core, &asked.host)?;
-    let lost = if asked.lost.is_empty() { None } else { Some(find(core, &asked.lost)?) };
+    let named = |text: &str| if text.is_empty() { Ok(None) } else { find(core, text).map(Some) };
+    let (lost, stalled) = (named(&asked.lost)?, named(&asked.stalled)?);
     let state = RankState {
         generation: Generation(asked.generation),
         joined: asked.joined,
         iterations: asked.iterations,
         compute: Span(asked.compute_ns),
         lost,
+        stalled,
     };
     Ok((job, host, state))
 }

@@ -10,7 +10,7 @@ use crate::sim::packet::link::End;
 use crate::sim::packet::pool::Pool;
 use crate::sim::packet::{Forwarder, Link, Scale, Traffic};
 use crate::sim::ring::JobRun;
-use crate::time::Time;
+use crate::time::{Span, Time};
 use crate::topology::{FlowKey, Topology};
 use crate::workload::{Flow, Job};
 use rustc_hash::FxHashMap;
@@ -204,6 +204,9 @@ fn flows(setup: &Setup<'_>) -> Result<Vec<FlowState>, SimError> {
             sender_timer: false,
             receiver_timer: false,
             reordered: 0,
+            begun: Time::ZERO,
+            took: Span::ZERO,
+            completed: 0,
             retired: false,
         });
     }

@@ -270,8 +270,12 @@ impl<'a> Fabric<'a> {
 }
 
 /// Every job runs for as long as the one with the longest period takes for [`ITERATIONS`], from now: a job that arrives later
-/// counts as there.
+/// counts as there. Jobs without end keep theirs: of them a window is simulated anyway.
 pub(super) fn shorten(small: &mut Instance) {
+    small.jobs.iter_mut().for_each(|job| job.start = 0.0);
+    if crate::solver::objective::window(small).is_some() {
+        return;
+    }
     let period = |job: usize| {
         let comm = crate::solver::policy::greedy::least_alone(small, job);
         small.period(job, comm).max(f64::MIN_POSITIVE)
@@ -280,7 +284,6 @@ pub(super) fn shorten(small: &mut Instance) {
     let horizon = ITERATIONS * periods.iter().copied().fold(0.0, f64::max);
     for (job, period) in small.jobs.iter_mut().zip(periods) {
         let fits = (horizon / period).ceil().clamp(2.0, ITERATIONS_MAX);
-        job.start = 0.0;
         job.iterations = job.iterations.min(fits as u32);
     }
 }

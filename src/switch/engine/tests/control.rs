@@ -346,6 +346,25 @@ fn an_empty_group_is_a_hit_that_does_nothing() {
 }
 
 #[test]
+fn a_profile_that_no_table_uses_may_be_missing_from_the_program() {
+    let rig = Rig::new();
+    let with = |table_ids: Vec<u32>| {
+        let mut config = rig.config.clone();
+        let mut info = config.p4info.take().unwrap();
+        let mut profile = info.action_profiles[0].clone();
+        profile.table_ids = table_ids;
+        let names = profile.preamble.as_mut().unwrap();
+        (names.id, names.name, names.alias) = (0x1100_abcd, "Ingress.idle".into(), "idle".into());
+        info.action_profiles.push(profile);
+        config.p4info = Some(info);
+        rig.switch.verify_pipeline(&config)
+    };
+    assert_eq!(with(Vec::new()), Ok(()));
+    let used = rig.info.info().tables[0].preamble.as_ref().unwrap().id;
+    assert!(with(vec![used]).is_err_and(|refusal| refusal.message.contains("Ingress.idle")));
+}
+
+#[test]
 fn a_one_shot_set_works_as_a_group_does() {
     let mut rig = Rig::new();
     let choice = |rig: &Rig, port| ActionProfileAction {

@@ -118,7 +118,7 @@ def main():
         sys.exit(f"priority: {lacking}")
     with tempfile.TemporaryDirectory() as folder:
         scenario = os.path.join(ROOT, "examples/scenarios/testbed-two-jobs.toml")
-        own = {**vars(args), "scenario": scenario, "policy": "crux", "feedback": "none", "rho": 0.2, "seed": None, "results": folder, "pcap": False, "dscp": [(DSCP[name], QUEUES[name]) for name in DSCP]}  # fmt: skip
+        own = {**vars(args), "scenario": scenario, "policy": "crux", "feedback": "none", "rho": 0.2, "seed": None, "results": folder, "pcap": False, "flip_gap": None, "dscp": [(DSCP[name], QUEUES[name]) for name in DSCP]}  # fmt: skip
         own = argparse.Namespace(**own)
         experiment = Priority(own, fabric_of(own))
         try:

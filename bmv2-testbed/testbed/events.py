@@ -73,7 +73,12 @@ class Player:
 
     def both(self, cable, up):
         for end in self.network.ends(cable):
-            end.state(up)
+            if end.node not in self.switches.ids or self.switches.stands_down:
+                end.state(up)
+            elif up:
+                end.mend(self.experiment.args.dscp)
+            else:
+                end.cut()
 
     def link_down(self, event):
         self.both(event["cable"], False)

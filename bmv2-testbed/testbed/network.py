@@ -7,6 +7,7 @@ switches), from its TCP port if that belongs to a flow of a job (`follow`; to an
 controller has the switches do (`--dscp`). All else takes the lowest.
 """
 import subprocess
+import threading
 
 from testbed.processes import Failure, checked
 
@@ -30,6 +31,9 @@ class Link:
         self.node, self.port, self.interface, self.inside, self.rate = node, port, interface, inside, rate
         self.queues = 0
         self.followed = {}
+        # Of the classes: flows are followed beside events.
+        self.lock = threading.Lock()
+        self.severed = False
 
     def run(self, command):
         """A command where the interface is."""
@@ -71,6 +75,11 @@ class Link:
 
     def follow(self, wanted):
         """Has packets with a TCP port take a queue. In: {(port, "dport" or "sport"): queue}; what is no longer in it is forgotten."""
+        with self.lock:
+            if not self.severed:
+                self.classify(wanted)
+
+    def classify(self, wanted):
         for key in sorted({*self.followed, *wanted}):
             if self.followed.get(key) == wanted.get(key):
                 continue
@@ -87,6 +96,20 @@ class Link:
     def offloads_off(self):
         """BMv2 passes on checksums and segments that the sender left to hardware; TCP would never connect."""
         self.run(["ethtool", "-K", self.interface, "tx", "off", "tso", "off", "gso", "off", "gro", "off"])
+
+    def cut(self):
+        """Lets nothing out, and nobody see that: the interface stays up."""
+        with self.lock:
+            self.severed = True
+            self.followed.clear()
+            self.run(["tc", "qdisc", "replace", "dev", self.interface, "root", "pfifo", "limit", "0"])
+
+    def mend(self, classes):
+        """As it was shaped before `cut`."""
+        with self.lock:
+            self.run(["tc", "qdisc", "del", "dev", self.interface, "root"])
+            self.shape(self.queues, classes)
+            self.severed = False
 
     def state(self, up):
         self.run(["ip", "link", "set", self.interface, "up" if up else "down"])

@@ -14,6 +14,8 @@ class Switches:
 
     # Whether hosts may leave checksums and segments to hardware that is not there.
     offloads = True
+    # Whether the others of its ports go on while an interface is down.
+    stands_down = True
 
     def __init__(self, fabric, network, processes, args):
         self.fabric, self.network, self.processes, self.args = fabric, network, processes, args
@@ -63,6 +65,8 @@ class Bmv2(Switches):
     """simple_switch_grpc: its own queues pace each for itself and never share a rate, so the kernel's do."""
 
     offloads = False
+    # libpcap's reader of all its ports waits for the one that is down.
+    stands_down = False
 
     def start(self):
         with open(SEND_BUFFER) as file:

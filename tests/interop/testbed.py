@@ -102,9 +102,8 @@ def straggler(bed):
     slowed = document["events"][0]["wall_s"]
     flagged = of_kind(events, "straggler-flagged")
     if bed.switch == "bmv2":
-        # Its queue is the kernel's, so nothing shows that it is the network which holds the flow up, and nobody may be moved.
-        need("a slow ring without a cause is seen", [told for told in flagged if told["wall_s"] > slowed], events)
-        need("nothing is moved without evidence", not of_kind(events, "straggler-rerouted"), events)
+        # Its queue is the kernel's: only losses, if there are any, show that it is the network which holds the flow up.
+        need("a flow that is held up is seen", [told for told in flagged if told["wall_s"] > slowed], events)
         return
     network = [told for told in flagged if told["event"]["kind"] == "network"]
     found = [told for told in network if told["wall_s"] > slowed]

@@ -160,8 +160,7 @@ pub fn run(command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// # Errors
 /// The file cannot be read or means nothing, by line and column.
 fn scenario(path: &Path, seed: Option<u64>) -> anyhow::Result<Scenario> {
-    let mut scenario = scenario::read(path, seed)
-        .with_context(|| format!("cannot use scenario {}", path.display()))?;
+    let mut scenario = scenario::read(path, seed)?;
     let ground = ring_order::Ground {
         topology: &scenario.topology,
         max_paths: scenario.max_paths,
@@ -174,7 +173,8 @@ fn scenario(path: &Path, seed: Option<u64>) -> anyhow::Result<Scenario> {
         objective: Objective::default(),
         phases: RING_ORDER_PHASES,
     };
-    scenario.jobs = ring_order::arrange(&ground, &scenario.jobs, &scenario.any_order, &effort)?;
+    scenario.jobs = ring_order::arrange(&ground, &scenario.jobs, &scenario.any_order, &effort)
+        .with_context(|| format!("{}: no order of its free rings can be chosen", path.display()))?;
     Ok(scenario)
 }
 

@@ -6,6 +6,7 @@ use crate::p4runtime::proto::p4::v1::Error;
 use crate::p4runtime::rpc::{Code, Failure, StreamEnd};
 use prost::Message as _;
 use prost_types::Any;
+use std::error::Error as _;
 use tonic::Status;
 
 /// Header bytes that a client should take besides the details (specification, appendix on metadata size).
@@ -68,15 +69,22 @@ pub fn to_failure(status: &Status) -> Failure {
         .filter(|any| any.type_url.rsplit('/').next() == Some("p4.v1.Error"))
         .filter_map(|any| Error::decode(any.value.as_slice()).ok())
         .collect();
-    let code = Code::from_number(i32::from(status.code()));
-    Failure { code, message: status.message().to_owned(), updates }
+    Failure { code: code(status), message: status.message().to_owned(), updates }
 }
 
 /// The end of a stream in a status that a client received.
 #[must_use]
 pub fn to_end(status: &Status) -> StreamEnd {
-    let code = Code::from_number(i32::from(status.code()));
-    StreamEnd { code, message: status.message().to_owned() }
+    StreamEnd { code: code(status), message: status.message().to_owned() }
+}
+
+/// The code of a status. The HTTP library calls a call cancelled when its connection has ended before it was sent whole; a server that cancels one
+/// sends a status of its own, which has no error as its source.
+fn code(status: &Status) -> Code {
+    match Code::from_number(i32::from(status.code())) {
+        Code::Cancelled if status.source().is_some() => Code::Unavailable,
+        code => code,
+    }
 }
 
 /// The status with which a server ends a stream.
@@ -104,6 +112,20 @@ mod tests {
         assert_eq!(to_failure(&to_status(&plain)), plain);
         let end = StreamEnd { code: Code::NotFound, message: "no device".to_owned() };
         assert_eq!(to_end(&from_end(&end)), end);
+    }
+
+    #[test]
+    fn a_call_that_lost_its_connection_is_told_from_one_that_a_server_cancelled() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the connection ended")]
+        struct Ended(#[source] Status);
+        let lost = Status::from_error(Box::new(Ended(Status::cancelled("operation was canceled"))));
+        assert_eq!(lost.code(), tonic::Code::Cancelled);
+        assert_eq!(
+            (to_failure(&lost).code, to_end(&lost).code),
+            (Code::Unavailable, Code::Unavailable)
+        );
+        assert_eq!(to_failure(&Status::cancelled("by the server")).code, Code::Cancelled);
     }
 
     #[test]

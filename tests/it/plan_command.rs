@@ -266,8 +266,10 @@ fn wrong_use_is_refused_with_what_would_be_right() {
     assert_eq!((exit::of(&error), error.to_string().contains("flows 0 to 7")), (Exit::Usage, true));
     let error = refuse(&["/nonexistent/s.toml"]);
     assert_eq!(exit::of(&error), Exit::Failed);
-    let chain = exit::chain(&error);
-    assert!(chain.contains("/nonexistent/s.toml: cannot read the file"), "{chain}");
+    assert!(
+        exit::chain(&error).starts_with("/nonexistent/s.toml: cannot read the file"),
+        "{error}"
+    );
     let error = refuse(&["--topology-csv", "/nonexistent/t.csv"]);
     assert!(exit::chain(&error).contains("cannot read /nonexistent/t.csv"), "{error}");
     let csv = root("tests/data/topologies/topo.csv").display().to_string();

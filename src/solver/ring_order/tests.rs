@@ -75,7 +75,7 @@ fn no_choice_makes_the_cheap_plans_worse() {
     for seed in 0..6 {
         let sizes = [5, 4, 6];
         let order = crate::workload::place::RingOrder::Shuffled;
-        let rings = crate::workload::place::place(&sizes, &[0; 16], 2, order, seed).unwrap();
+        let rings = crate::workload::place::place(&sizes, &[0; 16], 1, order, seed).unwrap();
         let jobs: Vec<Job> = rings
             .into_iter()
             .enumerate()
@@ -88,8 +88,8 @@ fn no_choice_makes_the_cheap_plans_worse() {
         assert!(after <= before);
         gains.push(1.0 - after / before);
     }
-    // NICs with two jobs are the bottleneck of most of these: there no order helps, and none is changed for nothing.
-    assert!(gains.iter().any(|&gain| gain > 0.1), "{gains:?}");
+    // One job on each NIC: with two the NICs are the bottleneck, and no order helps.
+    assert!(gains.iter().filter(|&&gain| gain > 0.01).count() >= 3, "{gains:?}");
 }
 
 #[test]

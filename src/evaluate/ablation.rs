@@ -4,7 +4,7 @@
 //! seeds each (small form: one configuration of two seeds), with `joint` whole, with a freedom taken away, told to minimise something
 //! else, with less search and with one planning draw. Must not know: results. The reaction's ablation is `rho`'s: packets show it.
 
-use super::compare::{Comparison, Entrant, Protocol, Spec, Standing, compare};
+use super::compare::{Comparison, Entrant, Means, Protocol, Spec, Standing, compare};
 use super::draw::{Case, Fabric};
 use super::judge::Figures;
 use super::paper::{FULL_PERCENT, PROTOCOL};
@@ -139,13 +139,10 @@ fn entrants() -> Vec<Entrant> {
 
 fn rows(group: &[(String, Comparison)]) -> Vec<Row> {
     let Some((configuration, first)) = group.first() else { return Vec::new() };
-    let figures = |name: &str| {
-        let all: Vec<Figures> = group.iter().filter_map(|(_, result)| result.mean(name)).collect();
-        Figures::mean(&all)
-    };
-    let whole = figures("joint");
+    let means = Means(group);
+    let whole = means.of("joint");
     let row = |standing: &Standing| {
-        let own = figures(&standing.policy);
+        let own = means.of(&standing.policy);
         Row {
             configuration: configuration.clone(),
             variant: standing.policy.clone(),

@@ -4,7 +4,9 @@
 
 use super::draw::Case;
 use super::judge::{Figures, Judge, Limits};
+use super::stats::mean;
 use super::{Cell, EvaluateError, Measured, word};
+use crate::report::evaluation::Entry;
 use crate::solver::{Effort, Objective, Policy, policy};
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +96,34 @@ impl Comparison {
         let standing = self.standings.iter().find(|standing| standing.policy == policy)?;
         Some(Figures::mean(&standing.draws))
     }
+}
+
+/// Means over the cases of one configuration, whose name goes with each.
+pub(super) struct Means<'a, N>(pub &'a [(N, Comparison)]);
+
+impl<N> Means<'_, N> {
+    /// Of a figure of the cases.
+    pub fn over(&self, of: impl Fn(&Comparison) -> f64) -> f64 {
+        mean(self.0.iter().map(|(_, result)| of(result)))
+    }
+
+    /// Of one entrant.
+    pub fn of(&self, policy: &str) -> Figures {
+        let all: Vec<Figures> =
+            self.0.iter().filter_map(|(_, result)| result.mean(policy)).collect();
+        Figures::mean(&all)
+    }
+}
+
+/// Communication ms, its changes against each base, utilisation, its changes likewise.
+pub(super) fn versus((comm_ms, utilisation): (Option<f64>, f64), bases: &[Figures]) -> Vec<Entry> {
+    let change = |own: f64, base: f64, less| Entry::change(own / base - 1.0, less);
+    let comm = |base: &Figures| change(comm_ms.unwrap_or(f64::NAN), base.comm_ms, true);
+    let mut entries = vec![Entry::maybe(comm_ms, 1)];
+    entries.extend(bases.iter().map(comm));
+    entries.push(Entry::number(utilisation, 4));
+    entries.extend(bases.iter().map(|base| change(utilisation, base.utilisation, false)));
+    entries
 }
 
 /// A policy that a cell names.

@@ -3,11 +3,10 @@
 //! In: a size. Out: one fabric (4x4x4, 2:1 by fewer spines, 25 Gb/s) with one to three jobs per interface and a quarter to all of the
 //! places taken, ten seeds each (small form: five loads of one seed). Otherwise as in [`super::paper`]. Must not know: results.
 
-use super::compare::{Comparison, Entrant, Spec, measure};
+use super::compare::{Comparison, Entrant, Means, Spec, measure, versus};
 use super::draw::{Case, Fabric};
 use super::judge::Figures;
 use super::paper::PROTOCOL;
-use super::stats::mean;
 use super::{Cell, Clock, EvaluateError, Measured, Preset, Settings, Summary};
 use crate::report::evaluation::{Chart, Entry, Mark, Page, Table};
 use crate::workload::place::RingOrder;
@@ -105,20 +104,16 @@ impl Preset for Load {
 }
 
 fn row(group: &[(String, Comparison)]) -> Row {
-    let over = |of: fn(&Comparison) -> f64| mean(group.iter().map(|(_, result)| of(result)));
-    let figures = |name: &str| {
-        let all: Vec<Figures> = group.iter().filter_map(|(_, result)| result.mean(name)).collect();
-        (name.to_owned(), Figures::mean(&all))
-    };
+    let means = Means(group);
     Row {
         load: group.first().map(|(load, _)| load.clone()).unwrap_or_default(),
         seeds: group.len(),
-        jobs: over(|result| result.jobs as f64),
-        flows: over(|result| result.flows as f64),
-        policies: POLICIES.iter().map(|name| figures(name)).collect(),
-        alone_comm_ms: over(|result| result.limits.alone_comm_ms),
-        alone_utilisation: over(|result| result.limits.alone_utilisation),
-        utilisation_bound: over(|result| result.limits.utilisation_bound),
+        jobs: means.over(|result| result.jobs as f64),
+        flows: means.over(|result| result.flows as f64),
+        policies: POLICIES.iter().map(|&name| (name.to_owned(), means.of(name))).collect(),
+        alone_comm_ms: means.over(|result| result.limits.alone_comm_ms),
+        alone_utilisation: means.over(|result| result.limits.alone_utilisation),
+        utilisation_bound: means.over(|result| result.limits.utilisation_bound),
     }
 }
 
@@ -129,13 +124,8 @@ fn chart(rows: &[Row]) -> Chart {
         };
         (row.load.clone(), row.policies.iter().enumerate().map(ratio).collect())
     };
-    Chart {
-        title: "Communication time against every job alone".to_owned(),
-        axis: "times alone".to_owned(),
-        series: POLICIES.iter().map(|&name| name.to_owned()).collect(),
-        rows: rows.iter().map(points).collect(),
-        reference: 1.0,
-    }
+    let rows = rows.iter().map(points).collect();
+    Chart::new("Communication time against every job alone", "times alone", &POLICIES, rows)
 }
 
 fn table(rows: &[Row]) -> Table {
@@ -164,29 +154,18 @@ fn table(rows: &[Row]) -> Table {
                 Entry::text(&row.load),
                 Entry::number(row.jobs, 1),
                 Entry::text(name),
-                Entry::number(own.comm_ms, 1),
-                Entry::change(own.comm_ms / crux.comm_ms - 1.0, true),
-                Entry::change(own.comm_ms / least.comm_ms - 1.0, true),
-                Entry::number(own.utilisation, 4),
-                Entry::change(own.utilisation / crux.utilisation - 1.0, false),
-                Entry::change(own.utilisation / least.utilisation - 1.0, false),
-                Entry::count(u64::from(own.starved)),
             ]);
+            table.extend(versus((Some(own.comm_ms), own.utilisation), &[crux, least]));
+            table.extend([Entry::count(u64::from(own.starved))]);
         }
         table.rows.push(vec![
             Entry::text(&row.load),
             Entry::number(row.jobs, 1),
             Entry::text("(bound)"),
-            Entry::number(row.alone_comm_ms, 1),
-            Entry::change(row.alone_comm_ms / crux.comm_ms - 1.0, true).marked(Mark::Plain),
-            Entry::change(row.alone_comm_ms / least.comm_ms - 1.0, true).marked(Mark::Plain),
-            Entry::number(row.utilisation_bound, 4),
-            Entry::change(row.utilisation_bound / crux.utilisation - 1.0, false)
-                .marked(Mark::Plain),
-            Entry::change(row.utilisation_bound / least.utilisation - 1.0, false)
-                .marked(Mark::Plain),
-            Entry::nothing(),
         ]);
+        let bound = versus((Some(row.alone_comm_ms), row.utilisation_bound), &[crux, least]);
+        table.extend(bound.into_iter().map(|entry| entry.marked(Mark::Plain)));
+        table.extend([Entry::nothing()]);
     }
     table
 }

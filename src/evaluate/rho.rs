@@ -215,15 +215,12 @@ fn chart(scores: &[Score]) -> Chart {
         let label = format!("{}, \u{3c1} {}", word(score.fabric), score.rho);
         (label, vec![(0, score.found), (1, score.wrong), (2, score.victims), (3, score.others)])
     };
-    Chart {
-        title: "What \u{3c1} finds and what it gives".to_owned(),
-        axis: "share of runs, wrong verdicts per run, times without feedback".to_owned(),
-        series: ["found", "wrong", "victims with best", "others with best"]
-            .map(str::to_owned)
-            .into(),
-        rows: scores.iter().map(points).collect(),
-        reference: 1.0,
-    }
+    Chart::new(
+        "What \u{3c1} finds and what it gives",
+        "share of runs, wrong verdicts per run, times without feedback",
+        &["found", "wrong", "victims with best", "others with best"],
+        scores.iter().map(points).collect(),
+    )
 }
 
 fn score_table(scores: &[Score]) -> Table {

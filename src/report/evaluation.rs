@@ -127,8 +127,23 @@ pub struct Chart {
     pub series: Vec<String>,
     /// Cases with their points: (series, value).
     pub rows: Vec<(String, Vec<(usize, f64)>)>,
-    /// Where a dashed line says "no difference".
-    pub reference: f64,
+}
+
+impl Chart {
+    /// Where a dashed line says "no difference": charts are of ratios.
+    pub const REFERENCE: f64 = 1.0;
+
+    /// A chart.
+    #[must_use]
+    pub fn new(
+        title: &str,
+        axis: &str,
+        series: &[&str],
+        rows: Vec<(String, Vec<(usize, f64)>)>,
+    ) -> Self {
+        let series = series.iter().map(|&name| name.to_owned()).collect();
+        Self { title: title.to_owned(), axis: axis.to_owned(), series, rows }
+    }
 }
 
 impl Table {
@@ -141,6 +156,13 @@ impl Table {
             note: note.to_owned(),
             columns: columns.iter().map(|&column| column.to_owned()).collect(),
             rows: Vec::new(),
+        }
+    }
+
+    /// Adds to the last row.
+    pub fn extend(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        if let Some(row) = self.rows.last_mut() {
+            row.extend(entries);
         }
     }
 

@@ -3,10 +3,9 @@
 //! In: cases with their comparisons. Out: rows and tables. Must not know: how plans are made. Configurations in which ours loses are
 //! shown like the others.
 
-use crate::evaluate::compare::{Comparison, Protocol};
+use crate::evaluate::compare::{Comparison, Means, Protocol, versus};
 use crate::evaluate::draw::Case;
 use crate::evaluate::judge::{Figures, WINDOW};
-use crate::evaluate::stats::mean;
 use crate::evaluate::{EvaluateError, Summary};
 use crate::report::evaluation::{Chart, Entry, Mark, Page, Table};
 use serde::Serialize;
@@ -147,17 +146,12 @@ fn groups(results: &[(Case, Comparison)]) -> Vec<&[(Case, Comparison)]> {
 }
 
 fn row(group: &[(Case, Comparison)]) -> Row {
-    let over = |of: &dyn Fn(&Comparison) -> f64| mean(group.iter().map(|(_, result)| of(result)));
+    let means = Means(group);
     let names = group.first().map(|(_, result)| result.standings.iter()).into_iter().flatten();
-    let policies: Vec<(String, Figures)> = names
-        .map(|standing| {
-            let all: Vec<Figures> =
-                group.iter().filter_map(|(_, result)| result.mean(&standing.policy)).collect();
-            (standing.policy.clone(), Figures::mean(&all))
-        })
-        .collect();
-    let alone_comm_ms = over(&|result| result.limits.alone_comm_ms);
-    let utilisation_bound = over(&|result| result.limits.utilisation_bound);
+    let policies: Vec<(String, Figures)> =
+        names.map(|standing| (standing.policy.clone(), means.of(&standing.policy))).collect();
+    let alone_comm_ms = means.over(|result| result.limits.alone_comm_ms);
+    let utilisation_bound = means.over(|result| result.limits.utilisation_bound);
     let find = |name: &str| {
         policies.iter().find(|(policy, _)| policy == name).map(|found| found.1).unwrap_or_default()
     };
@@ -194,11 +188,11 @@ fn row(group: &[(Case, Comparison)]) -> Row {
     Row {
         configuration: group.first().map(|(case, _)| case.name()).unwrap_or_default(),
         seeds: group.len(),
-        jobs: over(&|result| result.jobs as f64),
-        flows: over(&|result| result.flows as f64),
+        jobs: means.over(|result| result.jobs as f64),
+        flows: means.over(|result| result.flows as f64),
         policies,
         alone_comm_ms,
-        alone_utilisation: over(&|result| result.limits.alone_utilisation),
+        alone_utilisation: means.over(|result| result.limits.alone_utilisation),
         utilisation_bound,
         against,
         published: published.concat(),
@@ -269,13 +263,7 @@ fn chart(rows: &[Row], title: &str, of: fn(&Figures) -> f64) -> Chart {
         let ratio = |(place, name): (usize, &&str)| value(name).map(|own| (place, own / base));
         (row.configuration.clone(), series.iter().enumerate().filter_map(ratio).collect())
     };
-    Chart {
-        title: title.to_owned(),
-        axis: "times crux".to_owned(),
-        series: series.iter().map(|&name| name.to_owned()).collect(),
-        rows: rows.iter().map(points).collect(),
-        reference: 1.0,
-    }
+    Chart::new(title, "times crux", &series, rows.iter().map(points).collect())
 }
 
 fn published(rows: &[Row]) -> Table {
@@ -427,35 +415,20 @@ fn figures(rows: &[Row]) -> Table {
             |name: &str| row.policies.iter().find(|found| found.0 == name).map(|found| found.1);
         let (Some(crux), Some(least)) = (find("crux"), find("least-loaded")) else { continue };
         for (name, own) in &row.policies {
-            table.rows.push(vec![
-                Entry::text(&row.configuration),
-                Entry::text(name),
-                Entry::number(own.comm_ms, 1),
-                Entry::change(own.comm_ms / crux.comm_ms - 1.0, true),
-                Entry::change(own.comm_ms / least.comm_ms - 1.0, true),
-                Entry::number(own.utilisation, 4),
-                Entry::change(own.utilisation / crux.utilisation - 1.0, false),
-                Entry::change(own.utilisation / least.utilisation - 1.0, false),
+            table.rows.push(vec![Entry::text(&row.configuration), Entry::text(name)]);
+            table.extend(versus((Some(own.comm_ms), own.utilisation), &[crux, least]));
+            table.extend([
                 Entry::number(own.slowdown, 2),
                 Entry::number(own.slowdown_max, 2),
                 Entry::count(u64::from(own.starved)),
             ]);
         }
         let limit = |name: &str, comm: Option<f64>, utilisation: f64| {
-            let versus = |base: f64| comm.map_or(f64::NAN, |own| own / base - 1.0);
-            vec![
-                Entry::text(&row.configuration),
-                Entry::text(name),
-                Entry::maybe(comm, 1),
-                Entry::change(versus(crux.comm_ms), true).marked(Mark::Plain),
-                Entry::change(versus(least.comm_ms), true).marked(Mark::Plain),
-                Entry::number(utilisation, 4),
-                Entry::change(utilisation / crux.utilisation - 1.0, false).marked(Mark::Plain),
-                Entry::change(utilisation / least.utilisation - 1.0, false).marked(Mark::Plain),
-                Entry::nothing(),
-                Entry::nothing(),
-                Entry::nothing(),
-            ]
+            let mut entries = vec![Entry::text(&row.configuration), Entry::text(name)];
+            let bound = versus((comm, utilisation), &[crux, least]);
+            entries.extend(bound.into_iter().map(|entry| entry.marked(Mark::Plain)));
+            entries.extend([Entry::nothing(), Entry::nothing(), Entry::nothing()]);
+            entries
         };
         table.rows.push(limit("(alone)", Some(row.alone_comm_ms), row.alone_utilisation));
         table.rows.push(limit("(bound)", None, row.utilisation_bound));

@@ -122,6 +122,51 @@ pub(super) fn marker(out: &mut String, series: usize, (x, y): (f64, f64), r: f64
     out.push_str("</path>");
 }
 
+/// A row's line across the chart, with its name at the left.
+pub(super) fn lane(out: &mut String, y: f64, (left, right): (f64, f64), name: &str) {
+    let _ = write!(
+        out,
+        "<path class=\"axis\" d=\"M{left} {0}H{right}\"/><text class=\"e\" x=\"{1}\" y=\"{2}\">{3}</text>",
+        C(y),
+        left - 10.0,
+        C(y + 4.0),
+        Esc(name)
+    );
+}
+
+/// The dashed line of a limit, and the horizontal axis' name at the right below it.
+pub(super) fn limit(
+    out: &mut String,
+    x: f64,
+    (top, bottom): (f64, f64),
+    (right, words): (f64, &str),
+) {
+    let _ = write!(
+        out,
+        "<path class=\"limit\" d=\"M{0} {top}V{1}\"/><text class=\"q e\" x=\"{right}\" y=\"{2}\">{3}</text>",
+        C(x),
+        C(bottom),
+        C(bottom + 33.0),
+        Esc(words)
+    );
+}
+
+/// A series' marker and name, for tables and legends.
+pub(super) fn key(out: &mut String, series: usize, name: &str) {
+    out.push_str("<span class=\"key\"><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\">");
+    marker(out, series, (7.0, 7.0), 5.0, "");
+    let _ = write!(out, "</svg>{}</span>", Esc(name));
+}
+
+/// The keys of all series.
+pub(super) fn legend<'a>(out: &mut String, names: impl Iterator<Item = &'a str>) {
+    out.push_str("<div class=\"legend\">");
+    for (series, name) in names.enumerate() {
+        key(out, series, name);
+    }
+    out.push_str("</div>");
+}
+
 /// An event marked in charts: when, and its letter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mark {

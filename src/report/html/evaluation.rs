@@ -4,7 +4,7 @@
 
 use super::STYLE;
 use super::chart::{self, Axis};
-use super::text::{C, Esc};
+use super::text::Esc;
 use crate::report::evaluation::{Chart, Mark, Page, Table};
 use std::fmt::Write as _;
 
@@ -93,7 +93,7 @@ fn high(figure: &Chart) -> f64 {
     let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
     let most = values.get(values.len() * 99 / 100).or(values.last()).copied().unwrap_or(1.0);
-    most.max(figure.reference * 1.2).max(1e-9) * 1.04
+    most.max(Chart::REFERENCE * 1.2).max(1e-9) * 1.04
 }
 
 fn rows_of_points(out: &mut String, number: usize, figure: &Chart) {
@@ -111,14 +111,7 @@ fn rows_of_points(out: &mut String, number: usize, figure: &Chart) {
     chart::x_axis(out, x, &ticks, (top, bottom));
     for (place, (name, points)) in rows.iter().enumerate() {
         let y = top + STEP * (place as f64 + 0.5);
-        let _ = write!(
-            out,
-            "<path class=\"axis\" d=\"M{left} {0}H{right}\"/><text class=\"e\" x=\"{1}\" y=\"{2}\">{3}</text>",
-            C(y),
-            left - 10.0,
-            C(y + 4.0),
-            Esc(name)
-        );
+        chart::lane(out, y, (left, right), name);
         for &(series, value) in points.iter().filter(|point| point.1.is_finite()) {
             let tip = format!(
                 "{name}, {}: {value:.3}",
@@ -127,21 +120,10 @@ fn rows_of_points(out: &mut String, number: usize, figure: &Chart) {
             chart::marker(out, series, (x.at(value), y), 5.0, &tip);
         }
     }
-    let _ = write!(
-        out,
-        "<path class=\"limit\" d=\"M{0} {top}V{1}\"/><text class=\"q e\" x=\"{right}\" y=\"{2}\">{3}</text></svg><div \
-         class=\"legend\">",
-        C(x.at(figure.reference)),
-        C(bottom),
-        C(bottom + 33.0),
-        Esc(&figure.axis)
-    );
-    for (series, name) in figure.series.iter().enumerate() {
-        out.push_str("<span class=\"key\"><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\">");
-        chart::marker(out, series, (7.0, 7.0), 5.0, "");
-        let _ = write!(out, "</svg>{}</span>", Esc(name));
-    }
-    out.push_str("</div></figure>");
+    chart::limit(out, x.at(Chart::REFERENCE), (top, bottom), (right, &figure.axis));
+    out.push_str("</svg>");
+    chart::legend(out, figure.series.iter().map(String::as_str));
+    out.push_str("</figure>");
     if figure.rows.len() > MAX_ROWS {
         let _ = write!(
             out,
@@ -161,13 +143,7 @@ mod tests {
         let mut table = Table::new("t", "<b>T", "note", &["case", "value"]);
         table.rows.push(vec![Entry::text("</td><script>"), Entry::change(0.1, true)]);
         let rows = vec![("a".to_owned(), vec![(0, 0.5), (1, f64::NAN)])];
-        let figure = Chart {
-            title: "c".into(),
-            axis: "x".into(),
-            series: vec!["one".into(), "two".into()],
-            rows,
-            reference: 1.0,
-        };
+        let figure = Chart::new("c", "x", &["one", "two"], rows);
         let whole = Page {
             title: "P".into(),
             charts: vec![figure],

@@ -21,13 +21,6 @@ pub(super) fn section(out: &mut String, report: &Report) {
     out.push_str("</div></section>");
 }
 
-/// The marker of a policy, for tables and legends.
-fn key(out: &mut String, number: usize) {
-    out.push_str("<svg viewBox=\"0 0 14 14\" aria-hidden=\"true\">");
-    chart::marker(out, number, (7.0, 7.0), 5.0, "");
-    out.push_str("</svg>");
-}
-
 /// A change in per cent, coloured by whether it is to the better.
 fn change(value: f64, base: Option<f64>, less_is_better: bool) -> String {
     let Some(base) = base.filter(|base| *base > 0.0) else { return "\u{2013}".to_owned() };
@@ -53,13 +46,12 @@ fn table(out: &mut String, report: &Report) {
     let (base_ms, base_util) =
         (base.map(|row| row.comm_ms_mean), base.map(|row| row.gpu_utilisation));
     for (number, row) in report.policies.iter().enumerate() {
-        out.push_str("<tr><th><span class=\"key\">");
-        key(out, number);
+        out.push_str("<tr><th>");
+        chart::key(out, number, &row.name);
         let _ = write!(
             out,
-            "{}</span></th><td class=\"n\">{:.1}</td><td class=\"n\">{}</td><td class=\"n\">{:.3}</td><td class=\"n\">{}</td><td \
+            "</th><td class=\"n\">{:.1}</td><td class=\"n\">{}</td><td class=\"n\">{:.3}</td><td class=\"n\">{}</td><td \
              class=\"n\">{:.2}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-            Esc(&row.name),
             row.comm_ms_mean,
             change(row.comm_ms_mean, base_ms, true),
             row.gpu_utilisation,
@@ -198,14 +190,7 @@ fn slowdowns(out: &mut String, report: &Report) {
     chart::x_axis(out, x, &ticks, (top, bottom));
     for (place, (job, ms)) in jobs.iter().enumerate() {
         let y = top + step * (place as f64 + 0.5);
-        let _ = write!(
-            out,
-            "<path class=\"axis\" d=\"M{left} {0}H{right}\"/><text class=\"e\" x=\"{1}\" y=\"{2}\">{3}</text>",
-            C(y),
-            left - 10.0,
-            C(y + 4.0),
-            Esc(job)
-        );
+        chart::lane(out, y, (left, right), job);
         for (number, row) in report.policies.iter().enumerate() {
             if let Some(value) = ratio(row, job, *ms) {
                 let tip = format!(
@@ -217,20 +202,11 @@ fn slowdowns(out: &mut String, report: &Report) {
             }
         }
     }
-    let _ = write!(
-        out,
-        "<path class=\"limit\" d=\"M{0} {top}V{1}\"/><text class=\"q e\" x=\"{right}\" y=\"{2}\">communication against alone (less is \
-         better)</text></svg><div class=\"legend\">",
-        C(x.at(1.0)),
-        C(bottom),
-        C(bottom + 33.0)
-    );
-    for (number, row) in report.policies.iter().enumerate() {
-        out.push_str("<span class=\"key\">");
-        key(out, number);
-        let _ = write!(out, "{}</span>", Esc(&row.name));
-    }
-    out.push_str("</div></figure>");
+    let words = "communication against alone (less is better)";
+    chart::limit(out, x.at(1.0), (top, bottom), (right, words));
+    out.push_str("</svg>");
+    chart::legend(out, report.policies.iter().map(|row| row.name.as_str()));
+    out.push_str("</figure>");
 }
 
 #[cfg(test)]

@@ -16,7 +16,9 @@
 //! | [`detection`] | are stragglers found, what does helping them give and cost |
 
 use crate::report::evaluation::Page;
+use crate::sim::detect::Fabric;
 use crate::straggler::Test;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,6 +27,7 @@ pub mod compare;
 pub mod detection;
 pub mod draw;
 pub mod fidelity;
+mod identity;
 pub mod judge;
 pub mod ledger;
 pub mod load;
@@ -59,6 +62,9 @@ pub enum Name {
     Detection,
 }
 
+/// Most seeds of an experiment: cells are held in memory.
+pub const MAX_SEEDS: u64 = 100_000;
+
 /// Everything that a user can choose about an experiment; together with the cells' specifications it is what must not be mixed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -72,9 +78,10 @@ pub struct Settings {
     pub rho: f64,
     /// What slow means, in `detection` and `rho`.
     pub rule: Test,
-    /// Names of the fabrics of `detection` and `rho`; all if empty.
-    pub fabrics: Vec<String>,
-    /// A fabric file (Lingjun's `topo.csv`) for `scale`.
+    /// Fabrics of `detection` and `rho`; all if empty.
+    pub fabrics: Vec<Fabric>,
+    /// Where a fabric file (Lingjun's `topo.csv`) for `scale` lies. No part of what results are of: the cells hold the file's hash.
+    #[serde(skip)]
     pub topology: Option<String>,
 }
 
@@ -98,6 +105,23 @@ impl Settings {
     pub fn seeds(&self, full: u64, small: u64) -> u64 {
         self.seeds.unwrap_or(if self.small { small } else { full })
     }
+
+    /// Refuses what no flag lets through: settings may come from a file.
+    ///
+    /// # Errors
+    /// [`EvaluateError::Setting`] names what may stand there.
+    pub fn check(&self) -> Result<(), EvaluateError> {
+        if let Some(seeds) = self.seeds.filter(|seeds| !(1..=MAX_SEEDS).contains(seeds)) {
+            let (name, value, allowed) = ("seeds", seeds.to_string(), format!("1 to {MAX_SEEDS}"));
+            return Err(EvaluateError::Setting { name, value, allowed });
+        }
+        if !(self.rho > 0.0 && self.rho < 1.0) {
+            let (name, value) = ("rho", self.rho.to_string());
+            let allowed = "a share above 0 and below 1".to_owned();
+            return Err(EvaluateError::Setting { name, value, allowed });
+        }
+        Ok(())
+    }
 }
 
 /// One independent part of an experiment.
@@ -117,6 +141,10 @@ impl Cell {
     pub fn new(name: String, spec: &impl Serialize) -> Result<Self, EvaluateError> {
         Ok(Self { name, spec: serde_json::to_value(spec)? })
     }
+
+    fn spec<S: DeserializeOwned>(&self) -> Result<S, EvaluateError> {
+        Ok(serde_json::from_value(self.spec.clone())?)
+    }
 }
 
 /// What an experiment came to.
@@ -126,7 +154,7 @@ pub struct Summary {
     pub source: &'static str,
     /// Seeds that were used.
     pub seeds: u64,
-    /// The preset's own rows, for programs; its keys are documented in `docs/evaluation.md`.
+    /// The preset's own rows, for programs.
     pub rows: Value,
     /// For people.
     pub page: Page,
@@ -161,8 +189,9 @@ pub trait Preset: Sync {
 /// The preset that settings name.
 ///
 /// # Errors
-/// [`EvaluateError::Fabric`] names what `fabrics` may hold.
+/// Settings out of range; a fabric file that cannot be read.
 pub fn preset(settings: &Settings) -> Result<Box<dyn Preset>, EvaluateError> {
+    settings.check()?;
     Ok(match settings.preset {
         Name::Paper => Box::new(paper::Paper::new(settings)),
         Name::Load => Box::new(load::Load::new(settings)),
@@ -175,8 +204,18 @@ pub fn preset(settings: &Settings) -> Result<Box<dyn Preset>, EvaluateError> {
     })
 }
 
+/// Specifications and results of a preset, in the order of the cells.
+fn read<S: DeserializeOwned, R: DeserializeOwned>(
+    results: &[(Cell, Value)],
+) -> Result<Vec<(S, R)>, EvaluateError> {
+    let one = |(cell, result): &(Cell, Value)| {
+        Ok((cell.spec()?, serde_json::from_value(result.clone())?))
+    };
+    results.iter().map(one).collect()
+}
+
 /// The name of a value as JSON writes it.
-fn word(value: impl Serialize) -> String {
+pub(crate) fn word(value: impl Serialize) -> String {
     let value = serde_json::to_value(value).ok();
     value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
@@ -187,29 +226,37 @@ pub enum EvaluateError {
     /// A value that JSON cannot hold, or a result that is no result of this preset.
     #[error("a specification or result cannot be read as JSON of this preset: {0}")]
     Json(#[from] serde_json::Error),
-    /// Jobs or fabric of a cell cannot be made.
+    /// A cell has no result; [`run::run`] says which.
     #[error("cell '{cell}': {reason}")]
     Cell {
         /// The cell.
         cell: String,
         /// Why.
-        reason: String,
+        reason: Box<EvaluateError>,
     },
+    /// Jobs, fabric or plan of a cell cannot be made.
+    #[error("{0}")]
+    Case(String),
     /// A packet simulation broke off.
-    #[error("cell '{cell}': {source}")]
-    Run {
-        /// The cell.
-        cell: String,
-        /// Why.
-        source: Box<crate::sim::run::RunError>,
+    #[error("{0}")]
+    Run(Box<crate::sim::run::RunError>),
+    /// A figure that is no finite number: JSON could not hold it.
+    #[error("{what} is {value}; a figure must be a finite number")]
+    Figure {
+        /// Which.
+        what: String,
+        /// What it is.
+        value: f64,
     },
-    /// A fabric of that name does not belong to the preset.
-    #[error("the preset has no fabric '{name}'; it has {known}")]
-    Fabric {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
+    /// A setting out of range, from a file.
+    #[error("{name} = {value} is out of range; it may be {allowed}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        allowed: String,
     },
     /// The compiled program cannot be used.
     #[error("the built-in P4 program: {0}")]
@@ -225,4 +272,12 @@ pub enum EvaluateError {
     /// Results cannot be kept or put together.
     #[error(transparent)]
     Ledger(#[from] ledger::LedgerError),
+}
+
+/// Refuses a figure that is no finite number.
+fn finite(what: impl Into<String>, value: f64) -> Result<(), EvaluateError> {
+    if value.is_finite() {
+        return Ok(());
+    }
+    Err(EvaluateError::Figure { what: what.into(), value })
 }

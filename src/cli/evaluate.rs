@@ -4,14 +4,17 @@
 //! not know how runs are judged.
 
 use super::exit::usage;
-use super::flags::{RHO, rho};
+use super::flags::{self, rho};
+use super::grid::write;
 use super::{Exit, Format};
-use crate::evaluate::ledger::{self, Header, Ledger};
+use crate::evaluate::ledger::{self, Header, Ledger, Line};
 use crate::evaluate::run::{Measured, Shard};
-use crate::evaluate::{self, Cell, EvaluateError, Name, Preset, Settings};
+use crate::evaluate::{self, Cell, EvaluateError, MAX_SEEDS, Name, Preset, Settings, word};
+use crate::sim::detect::Fabric;
 use crate::straggler::Test;
 use crate::time::Span;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -33,14 +36,14 @@ pub struct Args {
     #[arg(long)]
     pub small: bool,
     /// Seeds 0, 1, 2, … of each kind of run; the experiment's own number by default.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=MAX_SEEDS))]
     pub seeds: Option<u64>,
-    /// How far below expectation is slow, as a share (detection).
-    #[arg(long, default_value_t = RHO, value_parser = rho)]
-    pub rho: f64,
-    /// What slow means; `ring-median` is there to compare with (detection, rho).
-    #[arg(long, value_enum, default_value_t = Rule::Work)]
-    pub rule: Rule,
+    /// How far below expectation is slow, as a share; 0.2 by default (detection).
+    #[arg(long, value_parser = rho)]
+    pub rho: Option<f64>,
+    /// What slow means, `work` by default; `ring-median` is there to compare with (detection, rho).
+    #[arg(long, value_enum)]
+    pub rule: Option<Rule>,
     /// Only these fabrics (detection, rho).
     #[arg(long = "fabric", value_enum)]
     pub fabrics: Vec<Where>,
@@ -71,6 +74,9 @@ pub struct MergeArgs {
     /// Directories that `--out` named.
     #[arg(required = true, value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
+    /// Lingjun's `topo.csv`, if the results of `scale` are also of its fabric.
+    #[arg(long, value_name = "FILE")]
+    pub topology: Option<PathBuf>,
     /// Write tables, page and joined results here.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -138,10 +144,13 @@ fn shard(text: &str) -> Result<Shard, String> {
     let (index, count) = text.split_once('/').ok_or_else(wrong)?;
     let (index, count): (usize, usize) =
         (index.parse().map_err(|_| wrong())?, count.parse().map_err(|_| wrong())?);
+    if count == 0 {
+        return Err("there are no 0 parts; write for example 0/8, the first of eight".to_owned());
+    }
     if index >= count {
         return Err(format!(
             "part {index} of {count} does not exist; parts are 0 to {}",
-            count.saturating_sub(1)
+            count - 1
         ));
     }
     Ok(Shard { index, count })
@@ -156,30 +165,35 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         return join(merge, out);
     }
     let experiment = args.preset.ok_or_else(|| usage("give --preset".to_owned()))?;
-    let settings = settings(args, experiment);
+    let settings = settings(args, experiment)?;
     let preset = evaluate::preset(&settings)?;
     let cells = preset.cells()?;
     let header = Header::new(&settings, &cells);
     let shard = args.shard.unwrap_or(Shard::WHOLE);
-    let mut ledger = match &args.out {
-        Some(dir) => Some(Ledger::open(dir, &header, &cells, shard).map_err(EvaluateError::from)?),
-        None => None,
+    let (mut ledger, done) = match &args.out {
+        Some(dir) => {
+            let (ledger, done) =
+                Ledger::open(dir, &header, &cells, shard).map_err(EvaluateError::from)?;
+            (Some(ledger), done)
+        }
+        None => (None, Vec::new()),
     };
-    let mut results: BTreeMap<usize, Measured> = BTreeMap::new();
-    for (index, line) in ledger.iter().flat_map(Ledger::done) {
-        let (result, times) = (line.result.clone(), line.times.clone());
-        results.insert(*index, Measured { result, times });
-    }
+    let kept = |line: Line| (line.index, Measured { result: line.result, times: line.times });
+    let mut results: BTreeMap<usize, Measured> = done.into_iter().map(kept).collect();
     let wanted = |index: &usize| shard.holds(*index) && !results.contains_key(index);
     let open: Vec<(usize, &Cell)> =
         (0..cells.len()).filter(wanted).map(|index| (index, &cells[index])).collect();
     measure(preset.as_ref(), &open, &mut ledger, &mut results)?;
     if shard != Shard::WHOLE {
         let (done, of) = (results.len(), cells.len());
-        writeln!(
-            out,
-            "{done} of {of} cells are done; 'ringpath evaluate merge' puts all parts together"
-        )?;
+        let document =
+            || json!({ "preset": settings.preset, "shard": shard, "done": done, "cells": of });
+        write(args.output, out, document, |out| {
+            writeln!(
+                out,
+                "{done} of {of} cells are done; 'ringpath evaluate merge' puts all parts together"
+            )
+        })?;
         return Ok(Exit::Done);
     }
     let results: Vec<Measured> = results.into_values().collect();
@@ -192,23 +206,44 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn settings(args: &Args, experiment: Experiment) -> Settings {
-    let name = |fabric: &Where| match fabric {
-        Where::Light => "light".to_owned(),
-        Where::Contended => "contended".to_owned(),
+/// What the flags ask for; those that the preset does not read are refused.
+fn settings(args: &Args, experiment: Experiment) -> anyhow::Result<Settings> {
+    use Experiment::{Detection, Rho, Scale};
+    let given: [(bool, &str, &[Experiment]); 4] = [
+        (args.rho.is_some(), "--rho", &[Detection]),
+        (args.rule.is_some(), "--rule", &[Detection, Rho]),
+        (!args.fabrics.is_empty(), "--fabric", &[Detection, Rho]),
+        (args.topology.is_some(), "--topology", &[Scale]),
+    ];
+    let name = |one: &Experiment| word(Name::from(*one));
+    for (_, flag, readers) in given.iter().filter(|(given, ..)| *given) {
+        if !readers.contains(&experiment) {
+            let readers = readers.iter().map(name).collect::<Vec<_>>().join(" and ");
+            let preset = name(&experiment);
+            anyhow::bail!(usage(format!(
+                "{flag} means nothing to the preset '{preset}', only to {readers}"
+            )));
+        }
+    }
+    let fabric = |fabric: &Where| match fabric {
+        Where::Light => Fabric::Light,
+        Where::Contended => Fabric::Contended,
     };
-    Settings {
+    let mut fabrics: Vec<Fabric> = args.fabrics.iter().map(fabric).collect();
+    fabrics.sort_unstable();
+    fabrics.dedup();
+    Ok(Settings {
         small: args.small,
         seeds: args.seeds,
-        rho: args.rho,
-        rule: match args.rule {
+        rho: args.rho.unwrap_or(flags::RHO),
+        rule: match args.rule.unwrap_or(Rule::Work) {
             Rule::Work => Test::Work,
             Rule::RingMedian => Test::RingMedian,
         },
-        fabrics: args.fabrics.iter().map(name).collect(),
+        fabrics,
         topology: args.topology.as_ref().map(|path| path.display().to_string()),
         ..Settings::new(experiment.into())
-    }
+    })
 }
 
 /// Runs what is open, with progress on standard error; every result is kept as soon as it is there.
@@ -233,7 +268,7 @@ fn measure(
     let clock = move || Span::from_secs_f64(begin.elapsed().as_secs_f64());
     let result = evaluate::run::run(preset, open, &clock, &mut |index, cell, measured| {
         if let Some(ledger) = ledger {
-            ledger.add(index, cell, measured.clone())?;
+            ledger.add(index, cell, &measured)?;
         }
         results.insert(index, measured);
         bar.inc(1);
@@ -245,9 +280,26 @@ fn measure(
 
 fn join(args: &MergeArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let header = ledger::header(&args.dirs)?;
-    let settings = header.settings.clone();
+    if args.topology.is_some() && header.settings.preset != Name::Scale {
+        let preset = word(header.settings.preset);
+        anyhow::bail!(usage(format!(
+            "--topology means nothing to the preset '{preset}', only to scale"
+        )));
+    }
+    let topology = args.topology.as_ref().map(|path| path.display().to_string());
+    let settings = Settings { topology, ..header.settings.clone() };
+    if let Some(out) = &args.out {
+        ledger::apart(out, &args.dirs, &header)?;
+    }
     let preset = evaluate::preset(&settings)?;
     let cells = preset.cells()?;
+    let more = header.cells > cells.len() && settings.preset == Name::Scale;
+    if more && settings.topology.is_none() {
+        anyhow::bail!(usage(
+            "these results are also of a fabric file; give Lingjun's topo.csv with --topology"
+                .to_owned()
+        ));
+    }
     // The cells of this program, not those that the files may have been made with.
     let lines = ledger::merge(&args.dirs, &Header::new(&settings, &cells), &cells)?;
     let results =

@@ -3,9 +3,11 @@
 //! In: logs and traces. Out: `[[job]]` in TOML (of traces with the fabric), with what was assumed in comments. Must not plan.
 
 use super::Exit;
+use super::exit::usage;
 use crate::time::Span;
 use crate::units::Bytes;
 use crate::workload::import::{RingJob, nccl};
+use crate::workload::scenario::{MAX_FILE, MAX_GRADIENT, MAX_JOBS, MAX_SPAN};
 use anyhow::Context as _;
 use std::io::{Read as _, Write};
 use std::path::{Path, PathBuf};
@@ -69,17 +71,40 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// A whole file, with its name for messages.
-fn load(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
+fn load(path: &Path, advice: &str) -> anyhow::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let read =
         std::fs::File::open(path).and_then(|file| file.take(LOG_MAX + 1).read_to_end(&mut bytes));
     read.with_context(|| format!("cannot read {}", path.display()))?;
     anyhow::ensure!(
         bytes.len() as u64 <= LOG_MAX,
-        "{} has more than {LOG_MAX} bytes; of a log, keep the lines with 'NCCL INFO'",
+        "{} has more than {LOG_MAX} bytes{advice}",
         path.display()
     );
     Ok((path.display().to_string(), bytes))
+}
+
+/// A comment that stays in its line, whatever a file says.
+fn comment(out: &mut dyn Write, text: &str) -> std::io::Result<()> {
+    let mut line = String::from("# ");
+    for c in text.chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    writeln!(out, "{line}")
+}
+
+/// Refuses what the reader of scenarios would: too many jobs, too much text.
+fn fits(jobs: usize, text: &[u8], advice: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        jobs as u64 <= MAX_JOBS,
+        "these are {jobs} jobs; a scenario has at most {MAX_JOBS}; {advice}"
+    );
+    anyhow::ensure!(
+        text.len() as u64 <= MAX_FILE,
+        "the scenario would have {} bytes; at most {MAX_FILE} are read; {advice}",
+        text.len()
+    );
+    Ok(())
 }
 
 fn quoted(text: &str) -> String {
@@ -87,7 +112,19 @@ fn quoted(text: &str) -> String {
 }
 
 fn from_logs(args: &Nccl, out: &mut dyn Write) -> anyhow::Result<()> {
-    let logs = args.logs.iter().map(|path| load(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    if !(1..=MAX_GRADIENT).contains(&args.bytes.0) {
+        let max = Bytes(MAX_GRADIENT);
+        anyhow::bail!(usage(format!(
+            "--bytes {} is out of range; it may be 1 B to {max}",
+            args.bytes
+        )));
+    }
+    if args.compute > MAX_SPAN {
+        anyhow::bail!(usage(format!("--compute {} is longer than a day", args.compute)));
+    }
+    let advice = "; keep the lines with 'NCCL INFO'";
+    let logs =
+        args.logs.iter().map(|path| load(path, advice)).collect::<anyhow::Result<Vec<_>>>()?;
     let borrowed: Vec<(&str, &[u8])> =
         logs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
     let job = nccl(&borrowed, args.communicator)?;
@@ -96,13 +133,13 @@ fn from_logs(args: &Nccl, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn print(args: &Nccl, job: &RingJob, out: &mut dyn Write) -> std::io::Result<()> {
     for note in &job.notes {
-        writeln!(out, "# {note}")?;
+        comment(out, note)?;
     }
     for (host, interface, address) in &job.addresses {
-        writeln!(out, "# {host}: {interface} {address}")?;
+        comment(out, &format!("{host}: {interface} {address}"))?;
     }
     for (host, device) in &job.devices {
-        writeln!(out, "# {host}: sends by network device {device}")?;
+        comment(out, &format!("{host}: sends by network device {device}"))?;
     }
     let hosts: Vec<String> = job.hosts.iter().map(|host| quoted(host)).collect();
     writeln!(out, "[[job]]\nname = {}", quoted(&args.name))?;

@@ -4,20 +4,20 @@
 //! seeds each (small form: one configuration of two seeds), with `joint` whole, with a freedom taken away, told to minimise something
 //! else, with less search and with one planning draw. Must not know: results. The reaction's ablation is `rho`'s: packets show it.
 
-use super::compare::{Comparison, Entrant, Protocol, Standing, compare};
+use super::compare::{Comparison, Entrant, Protocol, Spec, Standing, compare};
 use super::draw::{Case, Fabric};
 use super::judge::Figures;
-use super::paper::{FULL_PERCENT, PROTOCOL, Spec};
+use super::paper::{FULL_PERCENT, PROTOCOL};
 use super::{Cell, Clock, EvaluateError, Measured, Preset, Settings, Summary};
 use crate::report::evaluation::{Entry, Page, Table};
-use crate::solver::{Objective, policy};
+use crate::solver::Objective;
 use crate::workload::place::RingOrder;
 use serde::Serialize;
 use serde_json::Value;
 
 /// Seeds per configuration.
 const SEEDS: u64 = 10;
-/// Policies that are `joint` with a freedom taken away (`solver::policy::ablation`), as far as this program has them.
+/// Policies that are `joint` with a freedom taken away (`solver::policy::ablation`).
 const LESS: [&str; 3] = ["joint-no-paths", "joint-job-queues", "joint-one-queue"];
 /// Objectives beside the default.
 const OBJECTIVES: [Objective; 6] = [
@@ -29,7 +29,7 @@ const OBJECTIVES: [Objective; 6] = [
     Objective::Static,
 ];
 /// Less search and fewer draws than [`PROTOCOL`]: name, evaluations, draws.
-const SEARCH: [(&str, u64, u32); 3] = [
+pub(super) const SEARCH: [(&str, u64, u32); 3] = [
     ("joint, starts only", 1, 4),
     ("joint, a fifth of the search", 200, 4),
     ("joint, one planning draw", 1_000, 1),
@@ -96,7 +96,7 @@ impl Preset for Ablation {
     }
 
     fn measure(&self, cell: &Cell, _: &Clock<'_>) -> Result<Measured, EvaluateError> {
-        let spec: Spec = serde_json::from_value(cell.spec.clone())?;
+        let spec: Spec = cell.spec()?;
         let mut comparison = compare(&spec.case, &spec.entrants, spec.protocol)?;
         for (name, evaluations, planning_draws) in SEARCH {
             let protocol = Protocol { evaluations, planning_draws, ..spec.protocol };
@@ -104,16 +104,13 @@ impl Preset for Ablation {
             let draws = less.standings.into_iter().flat_map(|standing| standing.draws).collect();
             comparison.standings.push(Standing { policy: name.to_owned(), draws });
         }
-        Ok(Measured { result: serde_json::to_value(comparison)?, times: Vec::new() })
+        Measured::of(&comparison)
     }
 
     fn summarise(&self, results: &[(Cell, Value)]) -> Result<Summary, EvaluateError> {
-        let mut read = Vec::new();
-        for (cell, result) in results {
-            let spec: Spec = serde_json::from_value(cell.spec.clone())?;
-            let comparison: Comparison = serde_json::from_value(result.clone())?;
-            read.push((spec.case.name(), comparison));
-        }
+        let read = super::read::<Spec, Comparison>(results)?;
+        let read: Vec<(String, Comparison)> =
+            read.into_iter().map(|(spec, result)| (spec.case.name(), result)).collect();
         let rows: Vec<Row> = read.chunk_by(|a, b| a.0 == b.0).flat_map(rows).collect();
         let page = Page {
             title: "Ringpath evaluation: ablation".to_owned(),
@@ -133,7 +130,7 @@ impl Preset for Ablation {
 
 fn entrants() -> Vec<Entrant> {
     let mut all = vec![Entrant::of("joint")];
-    all.extend(LESS.into_iter().filter(|name| policy::by_name(name).is_some()).map(Entrant::of));
+    all.extend(LESS.map(Entrant::of));
     let joint = |objective| Entrant { policy: "joint".to_owned(), objective };
     all.extend(OBJECTIVES.map(joint));
     all.push(Entrant::of("least-loaded"));

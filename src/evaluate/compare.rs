@@ -4,8 +4,8 @@
 
 use super::draw::Case;
 use super::judge::{Figures, Judge, Limits};
-use super::{EvaluateError, word};
-use crate::solver::{Effort, Objective, policy};
+use super::{Cell, EvaluateError, Measured, word};
+use crate::solver::{Effort, Objective, Policy, policy};
 use serde::{Deserialize, Serialize};
 
 /// A policy and what it is told to minimise.
@@ -32,6 +32,26 @@ impl Entrant {
         }
         format!("{} {}", self.policy, word(self.objective))
     }
+}
+
+/// A cell of the presets that compare policies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The case.
+    pub case: Case,
+    /// Who takes part.
+    pub entrants: Vec<Entrant>,
+    /// How.
+    pub protocol: Protocol,
+}
+
+/// Measures such a cell.
+///
+/// # Errors
+/// As [`compare`].
+pub fn measure(cell: &Cell) -> Result<Measured, EvaluateError> {
+    let spec: Spec = cell.spec()?;
+    Measured::of(&compare(&spec.case, &spec.entrants, spec.protocol)?)
 }
 
 /// How plans are made and judged.
@@ -76,6 +96,16 @@ impl Comparison {
     }
 }
 
+/// A policy that a cell names.
+pub(super) fn named(name: &str) -> Result<&'static dyn Policy, EvaluateError> {
+    policy::by_name(name).ok_or_else(|| EvaluateError::Case(format!("there is no policy '{name}'")))
+}
+
+/// What is said of a plan that does not belong to the case.
+pub(super) fn alien(policy: &str) -> EvaluateError {
+    EvaluateError::Case(format!("the plan of '{policy}' is none of this case"))
+}
+
 /// Plans and judges.
 ///
 /// # Errors
@@ -85,17 +115,12 @@ pub fn compare(
     entrants: &[Entrant],
     protocol: Protocol,
 ) -> Result<Comparison, EvaluateError> {
-    let fail = |reason: String| EvaluateError::Cell {
-        cell: format!("{} seed {}", case.name(), case.seed),
-        reason,
-    };
     let drawn = case.draw()?;
     let judge = Judge::new(&drawn, case.seed, protocol.judging_draws);
     let problem = drawn.problem();
     let mut standings = Vec::new();
     for entrant in entrants {
-        let policy = policy::by_name(&entrant.policy)
-            .ok_or_else(|| fail(format!("there is no policy '{}'", entrant.policy)))?;
+        let policy = named(&entrant.policy)?;
         let effort = Effort {
             seed: case.seed,
             max_evaluations: protocol.evaluations,
@@ -104,10 +129,9 @@ pub fn compare(
             phases: protocol.planning_draws,
         };
         let plan = policy.plan(&problem, &effort);
-        let draws =
-            judge.figures(&drawn, &plan, policy.shifts(&problem, &plan).as_deref()).ok_or_else(
-                || fail(format!("the plan of '{}' is none of this case", entrant.policy)),
-            )?;
+        let draws = judge
+            .figures(&drawn, &plan, policy.shifts(&problem, &plan).as_deref())
+            .ok_or_else(|| alien(&entrant.policy))?;
         standings.push(Standing { policy: entrant.name(), draws });
     }
     Ok(Comparison {

@@ -44,12 +44,38 @@ pub(super) struct Kind {
 
 impl Kind {
     /// Runs it.
-    pub fn run(&self, artifacts: &Artifacts, cell: &Cell) -> Result<Trial, EvaluateError> {
+    fn run(&self, artifacts: &Artifacts) -> Result<Trial, EvaluateError> {
         let Self { fabric, fault, factor, mode, test, rho, seed } = *self;
-        trial(&Spec { artifacts, fabric, fault, factor, mode, test, rho, seed }).map_err(|error| {
-            EvaluateError::Run { cell: cell.name.clone(), source: Box::new(error) }
-        })
+        trial(&Spec { artifacts, fabric, fault, factor, mode, test, rho, seed })
+            .map_err(|error| EvaluateError::Run(Box::new(error)))
     }
+}
+
+/// Runs the cell of a [`Kind`].
+pub(super) fn measure(artifacts: &Artifacts, cell: &Cell) -> Result<Measured, EvaluateError> {
+    Measured::of(&cell.spec::<Kind>()?.run(artifacts)?)
+}
+
+/// One row per kind of feedback: neighbouring cells that differ in nothing but that and the seed. The first kind is what the others
+/// are compared with.
+pub(super) fn rows(results: &[(Cell, Value)]) -> Result<Vec<(Kind, Row)>, EvaluateError> {
+    let read = super::read::<Kind, Trial>(results)?;
+    let same = |a: &Kind, b: &Kind| {
+        (a.fabric, a.fault) == (b.fabric, b.fault) && a.factor == b.factor && a.rho == b.rho
+    };
+    let mut rows = Vec::new();
+    for kinds in read.chunk_by(|a, b| same(&a.0, &b.0)) {
+        let mut baseline = Vec::new();
+        for runs in kinds.chunk_by(|a, b| a.0.mode == b.0.mode) {
+            let trials: Vec<Trial> = runs.iter().map(|run| run.1.clone()).collect();
+            if baseline.is_empty() {
+                baseline.clone_from(&trials);
+            }
+            let kind = runs[0].0;
+            rows.push((kind, row((kind.fabric, kind.fault, kind.mode), &trials, &baseline)));
+        }
+    }
+    Ok(rows)
 }
 
 /// The built-in program, which the switches of all runs execute.
@@ -57,33 +83,25 @@ pub(super) fn artifacts() -> Result<Artifacts, EvaluateError> {
     Artifacts::built_in().map_err(|error| EvaluateError::Program(error.to_string()))
 }
 
-/// The fabrics of these names; `fallback` if there are none.
-pub(super) fn fabrics(names: &[String], fallback: &[Fabric]) -> Result<Vec<Fabric>, EvaluateError> {
-    if names.is_empty() {
-        return Ok(fallback.to_vec());
+/// The fabrics that were asked for, in the order of the table; by default both, or the light one in the small form.
+pub(super) fn fabrics(settings: &Settings) -> Vec<Fabric> {
+    let all = [Fabric::Light, Fabric::Contended];
+    match (settings.fabrics.is_empty(), settings.small) {
+        (false, _) => all.into_iter().filter(|one| settings.fabrics.contains(one)).collect(),
+        (true, true) => all[..1].to_vec(),
+        (true, false) => all.to_vec(),
     }
-    let known = [Fabric::Light, Fabric::Contended];
-    let wanted = |name: &String| {
-        known.iter().copied().find(|fabric| word(fabric) == *name).ok_or_else(|| {
-            let known = known.map(word).join(", ");
-            EvaluateError::Fabric { name: name.clone(), known }
-        })
-    };
-    // In the order of the table, whatever the order on the command line.
-    let wanted = names.iter().map(wanted).collect::<Result<Vec<_>, _>>()?;
-    Ok(known.into_iter().filter(|fabric| wanted.contains(fabric)).collect())
 }
 
 impl Detection {
     /// The preset.
     ///
     /// # Errors
-    /// A fabric that there is none of.
+    /// The built-in program cannot be used.
     pub fn new(settings: &Settings) -> Result<Self, EvaluateError> {
-        let all = [Fabric::Light, Fabric::Contended];
         Ok(Self {
             artifacts: artifacts()?,
-            fabrics: fabrics(&settings.fabrics, if settings.small { &all[..1] } else { &all })?,
+            fabrics: fabrics(settings),
             seeds: settings.seeds(SEEDS, 2),
             rho: settings.rho,
             test: settings.rule,
@@ -115,30 +133,11 @@ impl Preset for Detection {
     }
 
     fn measure(&self, cell: &Cell, _: &Clock<'_>) -> Result<Measured, EvaluateError> {
-        let kind: Kind = serde_json::from_value(cell.spec.clone())?;
-        let result = serde_json::to_value(kind.run(&self.artifacts, cell)?)?;
-        Ok(Measured { result, times: Vec::new() })
+        measure(&self.artifacts, cell)
     }
 
     fn summarise(&self, results: &[(Cell, Value)]) -> Result<Summary, EvaluateError> {
-        let mut read = Vec::new();
-        for (cell, result) in results {
-            let kind: Kind = serde_json::from_value(cell.spec.clone())?;
-            let trial: Trial = serde_json::from_value(result.clone())?;
-            read.push((kind, trial));
-        }
-        let mut rows = Vec::new();
-        for kinds in read.chunk_by(|a, b| (a.0.fabric, a.0.fault) == (b.0.fabric, b.0.fault)) {
-            let mut baseline = Vec::new();
-            for runs in kinds.chunk_by(|a, b| a.0.mode == b.0.mode) {
-                let trials: Vec<Trial> = runs.iter().map(|run| run.1.clone()).collect();
-                if baseline.is_empty() {
-                    baseline.clone_from(&trials);
-                }
-                let kind = &runs[0].0;
-                rows.push(row((kind.fabric, kind.fault, kind.mode), &trials, &baseline));
-            }
-        }
+        let rows: Vec<Row> = rows(results)?.into_iter().map(|(_, row)| row).collect();
         let page = Page {
             title: "Ringpath evaluation: detection".to_owned(),
             question: vec![

@@ -24,11 +24,11 @@ use serde::{Deserialize, Serialize};
 /// Longest contention-free periods that every job lasts: ten times as long as it is judged, so no plan can count on its end.
 pub const LASTING_PERIODS: f64 = 480.0;
 /// GPUs of a job on each of its hosts.
-const GPUS: u32 = 4;
+pub(super) const GPUS: u32 = 4;
 /// Spread of compute times between jobs of one model.
-const SPREAD: f64 = 0.1;
+pub(super) const SPREAD: f64 = 0.1;
 /// Standard deviation of compute times between iterations.
-const JITTER: f64 = 0.03;
+pub(super) const JITTER: f64 = 0.03;
 
 /// A leaf-spine fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -102,9 +102,9 @@ impl Case {
     /// Builds it.
     ///
     /// # Errors
-    /// [`EvaluateError::Cell`] if there is no such fabric or nothing fits on it.
+    /// [`EvaluateError::Case`] if there is no such fabric or nothing fits on it.
     pub fn draw(&self) -> Result<Drawn, EvaluateError> {
-        let topology = self.fabric.build().map_err(|reason| self.fail(reason))?;
+        let topology = self.fabric.build().map_err(EvaluateError::Case)?;
         let places = self.fabric.hosts() * self.jobs_per_nic * self.full_percent / 100;
         self.populate(topology, &self.sizes_for(places as usize))
     }
@@ -122,7 +122,7 @@ impl Case {
     pub fn populate(&self, topology: Topology, wanted: &[usize]) -> Result<Drawn, EvaluateError> {
         let taken = vec![0; topology.host_count()];
         let rings = place(wanted, &taken, self.jobs_per_nic, self.order, self.seed)
-            .map_err(|error| self.fail(error.to_string()))?;
+            .map_err(|error| EvaluateError::Case(error.to_string()))?;
         let models = models_in_turn(rings.len(), self.seed);
         let jobs: Vec<Job> = rings
             .into_iter()
@@ -147,11 +147,7 @@ impl Case {
                 }
             })
             .collect();
-        Drawn::new(topology, jobs).map_err(|reason| self.fail(reason))
-    }
-
-    fn fail(&self, reason: String) -> EvaluateError {
-        EvaluateError::Cell { cell: format!("{} seed {}", self.name(), self.seed), reason }
+        Drawn::new(topology, jobs).map_err(EvaluateError::Case)
     }
 }
 

@@ -7,11 +7,11 @@
 //! Compute times are exact and starts are the same in both simulations, so what differs is the network's doing. Flows of one ring are
 //! coupled: the fluid model gives them all the ring's time.
 
-use super::compare::Entrant;
+use super::compare::{Entrant, alien, named};
 use super::draw::{Case, Drawn, Fabric};
 use super::paper::FULL_PERCENT;
 use super::stats::{kendall, mean, quantile};
-use super::{Cell, Clock, EvaluateError, Measured, Preset, Settings, Summary};
+use super::{Cell, Clock, EvaluateError, Measured, Preset, Settings, Summary, finite};
 use crate::controller::{Artifacts, Planning, SharedPolicy};
 use crate::plan::Plan;
 use crate::report::evaluation::{Entry, Mark, Page, Table};
@@ -22,7 +22,7 @@ use crate::solver::fluid::{Draws, Fluid, Metrics, Outcome};
 use crate::solver::instance::Instance;
 use crate::solver::objective::static_estimate;
 use crate::solver::policy::joint::estimate;
-use crate::solver::{Effort, Objective, Policy, Problem, bound, policy};
+use crate::solver::{Effort, Objective, Policy, Problem, bound};
 use crate::time::{Span, stream};
 use crate::workload::place::RingOrder;
 use crate::workload::scenario::{DEFAULT_QUEUES, Scenario};
@@ -40,14 +40,14 @@ const SMALL_PACKETS: u64 = 60_000;
 /// Search of `joint`.
 const EVALUATIONS: u64 = 1_000;
 /// Planning draws.
-const PHASES: u32 = 4;
+pub(super) const PHASES: u32 = 4;
 /// Whose plans are compared.
 const POLICIES: [&str; 8] =
     ["ecmp", "least-loaded", "sebf", "sincronia", "gsched-g1", "crux", "paper", "joint"];
 /// And in the small form.
 const SMALL_POLICIES: [&str; 4] = ["ecmp", "least-loaded", "crux", "joint"];
 /// Longest contention-free periods that jobs run for.
-const PERIODS: f64 = 10.0;
+pub(super) const PERIODS: f64 = 10.0;
 /// Models, in the order of the figures of a [`Point`].
 const MODELS: [&str; 4] = ["fluid", "mean-field", "drain", "static"];
 /// Policies nearer than this by packets are a tie: misranking them means nothing.
@@ -86,6 +86,29 @@ struct Compared {
     utilisation: [f64; 3],
     jobs: Vec<Point>,
     flows: Vec<Point>,
+}
+
+impl Compared {
+    /// Refuses figures that JSON cannot hold.
+    fn check(&self) -> Result<(), EvaluateError> {
+        finite("\u{3c3}", self.sigma)?;
+        for value in self.utilisation {
+            finite("a utilisation", value)?;
+        }
+        let runs = [("the run", std::slice::from_ref(&self.comm))];
+        for (what, points) in
+            runs.into_iter().chain([("job", &self.jobs[..]), ("flow", &self.flows[..])])
+        {
+            for (number, point) in points.iter().enumerate() {
+                let of = |who: &str| format!("the communication time of {what} {number} by {who}");
+                finite(of("packets"), point.packets)?;
+                for (model, value) in MODELS.iter().zip(point.models) {
+                    finite(of(model), value.unwrap_or_default())?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Fidelity {
@@ -131,10 +154,8 @@ impl Fidelity {
                 ..Options::default()
             },
         };
-        let (result, flows) = flow_times(&run).map_err(|error| EvaluateError::Run {
-            cell: format!("{} seed {}", spec.case.name(), spec.case.seed),
-            source: Box::new(error),
-        })?;
+        let (result, flows) =
+            flow_times(&run).map_err(|error| EvaluateError::Run(Box::new(error)))?;
         let jobs = drawn
             .jobs
             .iter()
@@ -269,12 +290,10 @@ impl Preset for Fidelity {
     }
 
     fn measure(&self, cell: &Cell, _: &Clock<'_>) -> Result<Measured, EvaluateError> {
-        let spec: Spec = serde_json::from_value(cell.spec.clone())?;
-        let fail = |reason: String| EvaluateError::Cell { cell: cell.name.clone(), reason };
+        let spec: Spec = cell.spec()?;
         let drawn = drawn(&spec.case)?;
         let entrant = Entrant::of(&spec.policy);
-        let policy = policy::by_name(&entrant.policy)
-            .ok_or_else(|| fail(format!("there is no policy '{}'", entrant.policy)))?;
+        let policy = named(&entrant.policy)?;
         let effort = Effort {
             seed: spec.case.seed,
             max_evaluations: spec.evaluations,
@@ -284,18 +303,13 @@ impl Preset for Fidelity {
         };
         let plan = policy.plan(&drawn.problem(), &effort);
         let packets = self.packets(&drawn, &plan, &spec)?;
-        let compared = compared(&drawn, &plan, packets)
-            .ok_or_else(|| fail("the plan is none of this case".to_owned()))?;
-        Ok(Measured { result: serde_json::to_value(compared)?, times: Vec::new() })
+        let compared = compared(&drawn, &plan, packets).ok_or_else(|| alien(&entrant.policy))?;
+        compared.check()?;
+        Measured::of(&compared)
     }
 
     fn summarise(&self, results: &[(Cell, Value)]) -> Result<Summary, EvaluateError> {
-        let mut read = Vec::new();
-        for (cell, result) in results {
-            let spec: Spec = serde_json::from_value(cell.spec.clone())?;
-            let compared: Compared = serde_json::from_value(result.clone())?;
-            read.push((spec, compared));
-        }
+        let read = super::read::<Spec, Compared>(results)?;
         let ranks: Vec<Rank> = read.chunk_by(|a, b| a.0.case == b.0.case).flat_map(ranks).collect();
         let page = page(&read, &ranks, self.seeds);
         let plans: Vec<Value> = results

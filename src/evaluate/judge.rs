@@ -19,7 +19,7 @@ pub const WARM_UP: f64 = 8.0;
 /// Longest periods in the window.
 pub const WINDOW: f64 = 40.0;
 /// Stream of judging draws.
-const JUDGING_DRAWS: &str = "judging-phases";
+pub(super) const JUDGING_DRAWS: &str = "judging-phases";
 
 /// How a plan did in one draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -99,15 +99,9 @@ impl Judge {
         shifts: Option<&[Shift]>,
     ) -> Option<Vec<Figures>> {
         let choice = Instance::choice(&drawn.problem(), plan)?;
-        let Some(shifts) = shifts else { return Some(self.of_choice(&choice)) };
+        let Some(shifts) = shifts else { return Some(self.under(&choice, &self.draws)) };
         let draws: Vec<Draws> = self.draws.iter().map(|draws| draws.aligned(shifts)).collect();
         Some(self.under(&choice, &draws))
-    }
-
-    /// As [`Self::figures`].
-    #[must_use]
-    pub fn of_choice(&self, choice: &Choice) -> Vec<Figures> {
-        self.under(choice, &self.draws)
     }
 
     fn under(&self, choice: &Choice, draws: &[Draws]) -> Vec<Figures> {

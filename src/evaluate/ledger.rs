@@ -4,9 +4,10 @@
 //! other shards. Must not know: what a result means.
 //!
 //! A line is written with one call, so a run that is killed leaves at most its last line cut; a cut line is taken off and its cell
-//! done again. The header holds a hash over the specification of every cell: results of another grid, other seeds or another version
-//! of a preset are refused, not mixed.
+//! done again. The header holds a hash over the specification of every cell and the preset's constants: results of another grid, other
+//! seeds or another version of a preset are refused, not mixed.
 
+use super::identity::constants;
 use super::run::{Measured, Shard};
 use super::{Cell, Settings};
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 #[cfg(test)]
@@ -30,7 +31,7 @@ pub struct Header {
     pub settings: Settings,
     /// Version of the program.
     pub version: String,
-    /// SHA-256 over the settings and all cells, in hexadecimal.
+    /// SHA-256 over the settings, all cells and the preset's constants, in hexadecimal.
     pub specification: String,
     /// Cells of the whole experiment.
     pub cells: usize,
@@ -40,15 +41,29 @@ impl Header {
     /// The header of an experiment.
     #[must_use]
     pub fn new(settings: &Settings, cells: &[Cell]) -> Self {
+        // Where a fabric file lies is not what the results are of.
+        let settings = Settings { topology: None, ..settings.clone() };
         let version = env!("CARGO_PKG_VERSION").to_owned();
+        let constants = constants(settings.preset);
+        let specification = Self::hash(&version, &settings, cells, &constants);
+        Self { settings, version, specification, cells: cells.len() }
+    }
+
+    fn hash(version: &str, settings: &Settings, cells: &[Cell], constants: &Value) -> String {
         let mut hash = Sha256::new();
         hash.update(version.as_bytes());
-        // Neither can fail: keys are strings.
+        // None can fail: keys are strings.
         hash.update(serde_json::to_vec(settings).unwrap_or_default());
         hash.update(serde_json::to_vec(cells).unwrap_or_default());
-        let digest = hash.finalize();
-        let specification = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { settings: settings.clone(), version, specification, cells: cells.len() }
+        hash.update(serde_json::to_vec(constants).unwrap_or_default());
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Header {
+    /// Its line, without the end.
+    fn text(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
@@ -154,14 +169,28 @@ pub enum LedgerError {
         dirs: String,
     },
     /// A file beyond what is read.
-    #[error("{file} has {bytes} bytes; at most {max} are read")]
+    #[error("{file} has more than {max} bytes, which is most that is read")]
     TooLarge {
         /// The file.
         file: String,
-        /// Its size.
-        bytes: u64,
         /// Most.
         max: u64,
+    },
+    /// A directory with results of another preset, whose reports would be overwritten.
+    #[error(
+        "{file} is none of the results of '{preset}', and both would write the same reports; give another --out"
+    )]
+    Foreign {
+        /// The file that is there.
+        file: String,
+        /// The preset that was to be written.
+        preset: String,
+    },
+    /// Merged results among those that are merged.
+    #[error("{dir} is one of the directories that are merged; give another --out")]
+    Source {
+        /// The directory.
+        dir: String,
     },
 }
 
@@ -179,7 +208,6 @@ fn io(verb: &'static str, file: &Path) -> impl FnOnce(std::io::Error) -> LedgerE
 pub struct Ledger {
     path: PathBuf,
     file: File,
-    done: BTreeMap<usize, Line>,
 }
 
 /// Name of the file that a shard writes.
@@ -193,44 +221,42 @@ pub fn file_name(header: &Header, shard: Shard) -> String {
 }
 
 impl Ledger {
-    /// Opens the file of a shard in a directory, which is made; what is in it already is kept.
+    /// Opens the file of a shard in a directory, which is made; what is in it already is kept, and given back by cell.
     ///
     /// # Errors
-    /// [`LedgerError`]; a file of another specification is refused.
+    /// [`LedgerError`]; a file of another specification is refused, and so is a directory with results of another preset.
     pub fn open(
         dir: &Path,
         header: &Header,
         cells: &[Cell],
         shard: Shard,
-    ) -> Result<Self, LedgerError> {
+    ) -> Result<(Self, Vec<Line>), LedgerError> {
         std::fs::create_dir_all(dir).map_err(io("create", dir))?;
+        own(dir, header)?;
         let path = dir.join(file_name(header, shard));
-        let mut done = BTreeMap::new();
+        let mut done = Found::new();
         if path.exists() {
-            let (found, lines, whole) = read(&path)?;
-            if let Some(found) = found {
-                same(&path, &found, header)?;
+            let Read { header: found, lines, whole, rest } = read(&path)?;
+            match found {
+                Some(found) => same(&path, &found, header)?,
+                // Our header, cut while it was written; anything else is somebody's file.
+                None if header.text().starts_with(rest.trim_ascii()) => {}
+                None => {
+                    let message = "it has no whole line".to_owned();
+                    return Err(LedgerError::Header { file: path.display().to_string(), message });
+                }
             }
-            for (number, line) in lines {
-                check(&path, number, &line, cells)?;
-                done.insert(line.index, line);
-            }
+            take(&mut done, &path, lines, cells)?;
             let file = OpenOptions::new().write(true).open(&path).map_err(io("open", &path))?;
             file.set_len(whole).map_err(io("shorten", &path))?;
         }
         let file =
             OpenOptions::new().create(true).append(true).open(&path).map_err(io("open", &path))?;
-        let mut ledger = Self { path, file, done };
+        let mut ledger = Self { path, file };
         if ledger.file.metadata().map_err(io("read", &ledger.path))?.len() == 0 {
             ledger.write(header)?;
         }
-        Ok(ledger)
-    }
-
-    /// Results that are in the file, by cell.
-    #[must_use]
-    pub fn done(&self) -> &BTreeMap<usize, Line> {
-        &self.done
+        Ok((ledger, done.into_values().map(|(line, _)| line).collect()))
     }
 
     /// Adds a result.
@@ -241,13 +267,10 @@ impl Ledger {
         &mut self,
         index: usize,
         cell: &Cell,
-        measured: Measured,
+        measured: &Measured,
     ) -> Result<(), LedgerError> {
-        let Measured { result, times } = measured;
-        let line = Line { index, cell: cell.name.clone(), result, times };
-        self.write(&line)?;
-        self.done.insert(index, line);
-        Ok(())
+        let Measured { result, times } = measured.clone();
+        self.write(&Line { index, cell: cell.name.clone(), result, times })
     }
 
     fn write(&mut self, value: &impl Serialize) -> Result<(), LedgerError> {
@@ -257,24 +280,92 @@ impl Ledger {
     }
 }
 
-/// Header, lines with their numbers, and how many bytes of the file are whole lines.
-type Read = (Option<Header>, Vec<(usize, Line)>, u64);
+/// What a file holds.
+struct Read {
+    header: Option<Header>,
+    /// With their numbers, from 1.
+    lines: Vec<(usize, Line)>,
+    /// How many bytes of the file are whole lines.
+    whole: u64,
+    /// What follows them.
+    rest: Vec<u8>,
+}
+
+/// Results with where they stand, by cell.
+type Found = BTreeMap<usize, (Line, String)>;
+
+/// Adds the lines of a file; refuses those of no cell and of a cell that has a result already.
+fn take(
+    all: &mut Found,
+    path: &Path,
+    lines: Vec<(usize, Line)>,
+    cells: &[Cell],
+) -> Result<(), LedgerError> {
+    for (number, line) in lines {
+        check(path, number, &line, cells)?;
+        let second = format!("{}:{number}", path.display());
+        if let Some((line, first)) = all.get(&line.index) {
+            let (cell, first) = (line.cell.clone(), first.clone());
+            return Err(LedgerError::Twice { cell, first, second });
+        }
+        all.insert(line.index, (line, second));
+    }
+    Ok(())
+}
+
+/// Refuses a directory with results that are none of this preset: reports have the same names for all.
+///
+/// # Errors
+/// [`LedgerError::Foreign`] with the first such file.
+pub fn own(dir: &Path, header: &Header) -> Result<(), LedgerError> {
+    let preset = super::word(header.settings.preset);
+    let ours = |path: &PathBuf| {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let rest = stem.strip_prefix(&preset);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    if !dir.exists() {
+        return Ok(());
+    }
+    match files(&[dir.to_owned()])?.iter().find(|path| !ours(path)) {
+        Some(path) => Err(LedgerError::Foreign { file: path.display().to_string(), preset }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses to write merged results among what they are merged of.
+///
+/// # Errors
+/// [`LedgerError::Source`], and as [`own`].
+pub fn apart(out: &Path, dirs: &[PathBuf], header: &Header) -> Result<(), LedgerError> {
+    let real = |dir: &Path| std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    if dirs.iter().any(|dir| real(dir) == real(out)) {
+        return Err(LedgerError::Source { dir: out.display().to_string() });
+    }
+    own(out, header)
+}
 
 /// Reads a file up to its last whole line.
 fn read(path: &Path) -> Result<Read, LedgerError> {
     let name = || path.display().to_string();
-    let bytes = std::fs::metadata(path).map_err(io("read", path))?.len();
-    if bytes > FILE_MAX {
-        return Err(LedgerError::TooLarge { file: name(), bytes, max: FILE_MAX });
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut text))
+        .map_err(io("read", path))?;
+    if text.len() as u64 > FILE_MAX {
+        return Err(LedgerError::TooLarge { file: name(), max: FILE_MAX });
     }
-    let text = std::fs::read(path).map_err(io("read", path))?;
-    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let mut lines = text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let Some(first) = lines.next() else { return Ok((None, Vec::new(), 0)) };
+    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let rest = text[end..].to_vec();
+    let numbered = (1..).zip(text[..end].split(|byte| *byte == b'\n'));
+    let mut lines = numbered.filter(|(_, line)| !line.is_empty());
+    let Some((_, first)) = lines.next() else {
+        return Ok(Read { header: None, lines: Vec::new(), whole: 0, rest });
+    };
     let header = serde_json::from_slice(first)
         .map_err(|error| LedgerError::Header { file: name(), message: error.to_string() })?;
     let mut found = Vec::new();
-    for (number, line) in (2..).zip(lines) {
+    for (number, line) in lines {
         let line = serde_json::from_slice(line).map_err(|error| LedgerError::Line {
             file: name(),
             line: number,
@@ -282,7 +373,7 @@ fn read(path: &Path) -> Result<Read, LedgerError> {
         })?;
         found.push((number, line));
     }
-    Ok((Some(header), found, whole as u64))
+    Ok(Read { header: Some(header), lines: found, whole: end as u64, rest })
 }
 
 fn same(path: &Path, found: &Header, wanted: &Header) -> Result<(), LedgerError> {
@@ -323,7 +414,7 @@ fn check(path: &Path, number: usize, line: &Line, cells: &[Cell]) -> Result<(), 
 /// There is none, or it cannot be read.
 pub fn header(dirs: &[PathBuf]) -> Result<Header, LedgerError> {
     for path in files(dirs)? {
-        if let (Some(header), _, _) = read(&path)? {
+        if let Some(header) = read(&path)?.header {
             return Ok(header);
         }
     }
@@ -336,21 +427,13 @@ pub fn header(dirs: &[PathBuf]) -> Result<Header, LedgerError> {
 /// # Errors
 /// A cell without a result or with two, files of different specifications: each by name.
 pub fn merge(dirs: &[PathBuf], header: &Header, cells: &[Cell]) -> Result<Vec<Line>, LedgerError> {
-    let mut all: BTreeMap<usize, (Line, String)> = BTreeMap::new();
+    let mut all = Found::new();
     let files = files(dirs)?;
     for path in &files {
-        let (found, lines, _) = read(path)?;
+        let Read { header: found, lines, .. } = read(path)?;
         let Some(found) = found else { continue };
         same(path, &found, header)?;
-        for (number, line) in lines {
-            check(path, number, &line, cells)?;
-            let place = format!("{}:{number}", path.display());
-            if let Some((line, first)) = all.get(&line.index) {
-                let (cell, first) = (line.cell.clone(), first.clone());
-                return Err(LedgerError::Twice { cell, first, second: place });
-            }
-            all.insert(line.index, (line, place));
-        }
+        take(&mut all, path, lines, cells)?;
     }
     let missing = |index: &usize| !all.contains_key(index);
     if let Some(index) = (0..cells.len()).find(missing) {

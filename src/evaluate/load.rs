@@ -3,10 +3,10 @@
 //! In: a size. Out: one fabric (4x4x4, 2:1 by fewer spines, 25 Gb/s) with one to three jobs per interface and a quarter to all of the
 //! places taken, ten seeds each (small form: five loads of one seed). Otherwise as in [`super::paper`]. Must not know: results.
 
-use super::compare::{Comparison, Entrant, compare};
+use super::compare::{Comparison, Entrant, Spec, measure};
 use super::draw::{Case, Fabric};
 use super::judge::Figures;
-use super::paper::{PROTOCOL, Spec};
+use super::paper::PROTOCOL;
 use super::stats::mean;
 use super::{Cell, Clock, EvaluateError, Measured, Preset, Settings, Summary};
 use crate::report::evaluation::{Chart, Entry, Mark, Page, Table};
@@ -78,19 +78,15 @@ impl Preset for Load {
     }
 
     fn measure(&self, cell: &Cell, _: &Clock<'_>) -> Result<Measured, EvaluateError> {
-        let spec: Spec = serde_json::from_value(cell.spec.clone())?;
-        let comparison = compare(&spec.case, &spec.entrants, spec.protocol)?;
-        Ok(Measured { result: serde_json::to_value(comparison)?, times: Vec::new() })
+        measure(cell)
     }
 
     fn summarise(&self, results: &[(Cell, Value)]) -> Result<Summary, EvaluateError> {
-        let mut read = Vec::new();
-        for (cell, result) in results {
-            let spec: Spec = serde_json::from_value(cell.spec.clone())?;
-            let comparison: Comparison = serde_json::from_value(result.clone())?;
+        let load = |(spec, comparison): (Spec, Comparison)| {
             let load = format!("{}/NIC, {} % full", spec.case.jobs_per_nic, spec.case.full_percent);
-            read.push((load, comparison));
-        }
+            (load, comparison)
+        };
+        let read: Vec<(String, Comparison)> = super::read(results)?.into_iter().map(load).collect();
         let rows: Vec<Row> = read.chunk_by(|a, b| a.0 == b.0).map(row).collect();
         let page = Page {
             title: "Ringpath evaluation: load".to_owned(),

@@ -65,19 +65,15 @@ impl Preset for Optimality {
     }
 
     fn measure(&self, cell: &Cell, _: &Clock<'_>) -> Result<Measured, EvaluateError> {
-        let spec: Spec = serde_json::from_value(cell.spec.clone())?;
-        let outcome = run(&case(spec.seed), spec.budget).map_err(|error| EvaluateError::Cell {
-            cell: cell.name.clone(),
-            reason: error.to_string(),
-        })?;
-        Ok(Measured { result: serde_json::to_value(outcome)?, times: Vec::new() })
+        let spec: Spec = cell.spec()?;
+        let outcome = run(&case(spec.seed), spec.budget)
+            .map_err(|error| EvaluateError::Case(error.to_string()))?;
+        Measured::of(&outcome)
     }
 
     fn summarise(&self, results: &[(Cell, Value)]) -> Result<Summary, EvaluateError> {
-        let outcomes: Vec<Outcome> = results
-            .iter()
-            .map(|(_, result)| serde_json::from_value(result.clone()))
-            .collect::<Result<_, _>>()?;
+        let read = super::read::<Spec, Outcome>(results)?;
+        let outcomes: Vec<Outcome> = read.into_iter().map(|(_, outcome)| outcome).collect();
         let mut rows = Vec::new();
         let metrics: [Metric; 2] =
             [("communication", |row| row.of_comm), ("utilisation", |row| row.of_utilisation)];

@@ -7,12 +7,11 @@
 //! two jobs per network interface; hosts at 25 and 100 Gb/s. Jobs as in [`super::draw`], rings of 2, 4, 4, 8 hosts (and 16 on the larger
 //! fabric) on drawn hosts in sorted order, 90 % of the places taken. Plans see four draws of start phases and compute times; [`super::judge`] looks at two other draws over 40 longest periods after 8.
 
-use super::compare::{Comparison, Entrant, Protocol, compare};
+use super::compare::{Comparison, Entrant, Protocol, Spec, measure};
 use super::draw::{Case, Fabric};
 use super::{Cell, Clock, EvaluateError, Measured, Preset, Settings, Summary};
 use crate::solver::{Objective, policy};
 use crate::workload::place::RingOrder;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 mod tables;
@@ -32,17 +31,6 @@ pub const PROTOCOL: Protocol = Protocol { evaluations: 1_000, planning_draws: 4,
 pub struct Paper {
     seeds: u64,
     small: bool,
-}
-
-/// A cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spec {
-    /// The case.
-    pub case: Case,
-    /// Who takes part.
-    pub entrants: Vec<Entrant>,
-    /// How.
-    pub protocol: Protocol,
 }
 
 impl Paper {
@@ -121,18 +109,13 @@ impl Preset for Paper {
     }
 
     fn measure(&self, cell: &Cell, _: &Clock<'_>) -> Result<Measured, EvaluateError> {
-        let spec: Spec = serde_json::from_value(cell.spec.clone())?;
-        let comparison = compare(&spec.case, &spec.entrants, spec.protocol)?;
-        Ok(Measured { result: serde_json::to_value(comparison)?, times: Vec::new() })
+        measure(cell)
     }
 
     fn summarise(&self, results: &[(Cell, Value)]) -> Result<Summary, EvaluateError> {
-        let mut read = Vec::new();
-        for (cell, result) in results {
-            let spec: Spec = serde_json::from_value(cell.spec.clone())?;
-            let comparison: Comparison = serde_json::from_value(result.clone())?;
-            read.push((spec.case, comparison));
-        }
+        let read = super::read::<Spec, Comparison>(results)?;
+        let read: Vec<(Case, Comparison)> =
+            read.into_iter().map(|(spec, result)| (spec.case, result)).collect();
         tables::summary(&read, &PROTOCOL, self.seeds)
     }
 }

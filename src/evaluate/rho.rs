@@ -5,13 +5,13 @@
 //! delay, what help gives the victims and costs the others; and the ρ that does best, by a score that was fixed before. Must not know
 //! how runs are judged: that is [`crate::sim::detect`]'s.
 
-use super::detection::{Kind, MODES, artifacts, fabrics};
+use super::detection::{Kind, MODES, artifacts, fabrics, measure, rows};
 use super::stats::mean;
 use super::{Cell, Clock, EvaluateError, Measured, Preset, Settings, Summary, word};
 use crate::controller::Artifacts;
 use crate::feedback::Mode;
 use crate::report::evaluation::{Chart, Entry, Mark, Page, Table};
-use crate::sim::detect::{Fabric, Fault, Row, Trial, row};
+use crate::sim::detect::{Fabric, Fault, Row};
 use crate::straggler::Test;
 use serde::Serialize;
 use serde_json::Value;
@@ -47,12 +47,11 @@ impl Rho {
     /// The preset in a size.
     ///
     /// # Errors
-    /// A fabric that there is none of.
+    /// The built-in program cannot be used.
     pub fn new(settings: &Settings) -> Result<Self, EvaluateError> {
-        let all = [Fabric::Light, Fabric::Contended];
         Ok(Self {
             artifacts: artifacts()?,
-            fabrics: fabrics(&settings.fabrics, if settings.small { &all[..1] } else { &all })?,
+            fabrics: fabrics(settings),
             seeds: settings.seeds(SEEDS, 1),
             small: settings.small,
             test: settings.rule,
@@ -127,34 +126,14 @@ impl Preset for Rho {
     }
 
     fn measure(&self, cell: &Cell, _: &Clock<'_>) -> Result<Measured, EvaluateError> {
-        let kind: Kind = serde_json::from_value(cell.spec.clone())?;
-        let result = serde_json::to_value(kind.run(&self.artifacts, cell)?)?;
-        Ok(Measured { result, times: Vec::new() })
+        measure(&self.artifacts, cell)
     }
 
     fn summarise(&self, results: &[(Cell, Value)]) -> Result<Summary, EvaluateError> {
-        let mut read = Vec::new();
-        for (cell, result) in results {
-            let kind: Kind = serde_json::from_value(cell.spec.clone())?;
-            let trial: Trial = serde_json::from_value(result.clone())?;
-            read.push((kind, trial));
-        }
-        let mut found = Vec::new();
-        let same = |a: &Kind, b: &Kind| {
-            (a.fabric, a.fault) == (b.fabric, b.fault) && a.factor == b.factor && a.rho == b.rho
-        };
-        for kinds in read.chunk_by(|a, b| same(&a.0, &b.0)) {
-            let mut baseline = Vec::new();
-            for runs in kinds.chunk_by(|a, b| a.0.mode == b.0.mode) {
-                let trials: Vec<Trial> = runs.iter().map(|run| run.1.clone()).collect();
-                if baseline.is_empty() {
-                    baseline.clone_from(&trials);
-                }
-                let kind = &runs[0].0;
-                let row = row((kind.fabric, kind.fault, kind.mode), &trials, &baseline);
-                found.push(Found { rho: kind.rho, factor: kind.factor, row });
-            }
-        }
+        let found: Vec<Found> = rows(results)?
+            .into_iter()
+            .map(|(kind, row)| Found { rho: kind.rho, factor: kind.factor, row })
+            .collect();
         let scores = scores(&found);
         let page = page(&found, &scores, self.seeds);
         let rows = serde_json::json!({ "runs": found, "scores": scores });
@@ -314,27 +293,10 @@ fn table(found: &[Found]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::detect::{Trial, row};
 
     fn found(rho: f64, fault: Fault, found: u32, wrong: u32, delay: f64) -> Found {
-        let trial = |_| Trial {
-            seed: 0,
-            mode: Mode::None,
-            fault_s: Some(1.0),
-            cable: String::new(),
-            delay_intervals: None,
-            right: 0,
-            wrong: 0,
-            compute_right: 0,
-            compute_wrong: 0,
-            unknown: 0,
-            planned_low: 0,
-            raised: 0,
-            rerouted: 0,
-            kept: 0,
-            undone: 0,
-            victims_ms: 1.0,
-            others_ms: 1.0,
-        };
+        let trial = |_| Trial { victims_ms: 1.0, others_ms: 1.0, ..Trial::default() };
         let trials: Vec<Trial> = (0..4).map(trial).collect();
         let mut row = row((Fabric::Light, fault, Mode::None), &trials, &trials);
         (row.found, row.wrong, row.delay_intervals_mean) = (found, wrong, Some(delay));

@@ -20,6 +20,16 @@ pub struct Measured {
     pub times: Vec<(String, f64)>,
 }
 
+impl Measured {
+    /// A result without times.
+    ///
+    /// # Errors
+    /// One that JSON cannot hold.
+    pub fn of(result: &impl serde::Serialize) -> Result<Self, EvaluateError> {
+        Ok(Self { result: serde_json::to_value(result)?, times: Vec::new() })
+    }
+}
+
 /// A part `index` of `count` equal parts of the cells, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Shard {
@@ -50,17 +60,52 @@ pub fn run(
     clock: &Clock<'_>,
     keep: &mut (dyn FnMut(usize, &Cell, Measured) -> Result<(), EvaluateError> + Send),
 ) -> Result<(), EvaluateError> {
+    let measure = |cell: &Cell| {
+        preset.measure(cell, clock).map_err(|reason| EvaluateError::Cell {
+            cell: cell.name.clone(),
+            reason: Box::new(reason),
+        })
+    };
     if preset.alone() {
         return cells.iter().try_for_each(|&(index, cell)| {
-            let measured = preset.measure(cell, clock)?;
+            let measured = measure(cell)?;
             keep(index, cell, measured)
         });
     }
     let keep = Mutex::new(keep);
     // Few cells per task: neighbours differ in size by a factor of ten and the last ones should not run alone.
     cells.par_iter().with_max_len(1).try_for_each(|&(index, cell)| {
-        let measured = preset.measure(cell, clock)?;
+        let measured = measure(cell)?;
         let mut keep = keep.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         keep(index, cell, measured)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::Summary;
+
+    struct Failing;
+
+    impl Preset for Failing {
+        fn cells(&self) -> Result<Vec<Cell>, EvaluateError> {
+            Ok(Vec::new())
+        }
+
+        fn measure(&self, _: &Cell, _: &Clock<'_>) -> Result<Measured, EvaluateError> {
+            Err(EvaluateError::Case("there is no room".to_owned()))
+        }
+
+        fn summarise(&self, _: &[(Cell, Value)]) -> Result<Summary, EvaluateError> {
+            Err(EvaluateError::Case(String::new()))
+        }
+    }
+
+    #[test]
+    fn a_failure_names_its_cell_once() {
+        let cell = Cell { name: "small seed 3".to_owned(), spec: Value::Null };
+        let error = run(&Failing, &[(0, &cell)], &|| Span::ZERO, &mut |_, _, _| Ok(()));
+        assert_eq!(error.unwrap_err().to_string(), "cell 'small seed 3': there is no room");
+    }
 }

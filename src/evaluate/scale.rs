@@ -4,29 +4,32 @@
 //! [`JUDGED_FLOWS`], the fluid simulation say of the plan; planning times beside, which differ from machine to machine. Must not know:
 //! how a policy works. Cells run one after the other, each with all cores.
 
-use super::compare::{Entrant, Protocol};
+use super::compare::{Entrant, Protocol, alien, named};
 use super::draw::{Case, Drawn, Fabric};
 use super::judge::{Figures, Judge};
-use super::{Cell, Clock, EvaluateError, Measured, Preset, Settings, Summary};
+use super::{Cell, Clock, EvaluateError, Measured, Preset, Settings, Summary, finite};
 use crate::report::evaluation::{Entry, Page, Table};
 use crate::solver::instance::Instance;
 use crate::solver::policy::joint::estimate;
 use crate::solver::{Effort, policy};
+use crate::topology::Topology;
 use crate::topology::import::{Lingjun, lingjun};
 use crate::workload::place::RingOrder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use std::io::Read as _;
 
 /// Flows up to which plans are judged by the fluid simulation; above, one run takes minutes.
-const JUDGED_FLOWS: usize = 300;
+pub(super) const JUDGED_FLOWS: usize = 300;
 /// Flows up to which the paper's backtracking takes part.
-const PAPER_FLOWS: usize = 300;
+pub(super) const PAPER_FLOWS: usize = 300;
 /// Search of `joint`: its first plan, and one that has searched.
 const SEARCHED: u64 = 1_000;
 /// Evaluations times flows at most: one evaluation takes longer the more flows there are.
-const SEARCHED_FLOWS: u64 = 50_000;
-const PROTOCOL: Protocol = Protocol { evaluations: SEARCHED, planning_draws: 4, judging_draws: 1 };
+pub(super) const SEARCHED_FLOWS: u64 = 50_000;
+pub(super) const PROTOCOL: Protocol =
+    Protocol { evaluations: SEARCHED, planning_draws: 4, judging_draws: 1 };
 /// Leaves, spines, hosts per leaf, jobs per interface: 14, 28, 115, 460, 921, 3,686 and 11,059 places, nine tenths of all.
 const FABRICS: [(u32, u32, u32, u32); 7] = [
     (4, 4, 4, 1),
@@ -46,8 +49,8 @@ const FILE_MAX: u64 = 64 << 20;
 pub struct Scale {
     fabrics: &'static [(u32, u32, u32, u32)],
     seeds: u64,
-    /// Name, bytes, hash.
-    file: Option<(String, Vec<u8>, String)>,
+    /// What the fabric file describes, and the file's hash.
+    file: Option<(Topology, String)>,
 }
 
 /// A cell.
@@ -68,6 +71,20 @@ struct Plan {
     judged: Option<Figures>,
 }
 
+impl Plan {
+    /// Refuses figures that JSON cannot hold.
+    fn check(&self) -> Result<(), EvaluateError> {
+        let of = |what: &str| format!("{what} of '{}'", self.policy);
+        finite(of("the estimated communication time"), self.estimate_comm_ms)?;
+        finite(of("the estimated utilisation"), self.estimate_utilisation)?;
+        let Some(judged) = &self.judged else { return Ok(()) };
+        finite(of("the communication time"), judged.comm_ms)?;
+        finite(of("the utilisation"), judged.utilisation)?;
+        finite(of("the slowdown"), judged.slowdown)?;
+        finite(of("the largest slowdown"), judged.slowdown_max)
+    }
+}
+
 /// What one cell came to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Outcome {
@@ -82,37 +99,40 @@ impl Scale {
     /// The preset in a size.
     ///
     /// # Errors
-    /// A fabric file that cannot be read.
+    /// A fabric file that cannot be read or is none.
     pub fn new(settings: &Settings) -> Result<Self, EvaluateError> {
         let file = settings.topology.as_ref().map(|file| load(file)).transpose()?;
         let fabrics = if settings.small { &FABRICS[..3] } else { &FABRICS[..] };
         Ok(Self { fabrics, seeds: settings.seeds(1, 1), file })
     }
 
-    fn drawn(&self, spec: &Spec, cell: &Cell) -> Result<Drawn, EvaluateError> {
-        let fail = |reason: String| EvaluateError::Cell { cell: cell.name.clone(), reason };
+    fn drawn(&self, spec: &Spec) -> Result<Drawn, EvaluateError> {
         let Some(wanted) = &spec.file else { return spec.case.draw() };
-        let Some((name, bytes, hash)) = self.file.as_ref().filter(|file| file.2 == *wanted) else {
-            return Err(fail("the fabric file is not the one that the results are of".to_owned()));
+        let Some((topology, _)) = self.file.as_ref().filter(|file| file.1 == *wanted) else {
+            return Err(EvaluateError::Case(
+                "the fabric file is not the one that the results are of".to_owned(),
+            ));
         };
-        debug_assert_eq!(hash, wanted);
-        let fabric =
-            lingjun(bytes, name, &Lingjun::default()).map_err(|error| fail(error.to_string()))?;
-        let places = fabric.topology.host_count() * spec.case.jobs_per_nic as usize;
+        let places = topology.host_count() * spec.case.jobs_per_nic as usize;
         let wanted = spec.case.sizes_for(places * spec.case.full_percent as usize / 100);
-        spec.case.populate(fabric.topology, &wanted)
+        spec.case.populate(topology.clone(), &wanted)
     }
 }
 
-fn load(file: &str) -> Result<(String, Vec<u8>, String), EvaluateError> {
+/// The fabric of a file and the file's hash. It is read and parsed before any cell runs.
+fn load(file: &str) -> Result<(Topology, String), EvaluateError> {
     let fail = |reason: String| EvaluateError::File { file: file.to_owned(), reason };
-    let size = std::fs::metadata(file).map_err(|error| fail(error.to_string()))?.len();
-    if size > FILE_MAX {
-        return Err(fail(format!("it has {size} bytes, at most {FILE_MAX} are read")));
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)
+        .and_then(|open| open.take(FILE_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|error| fail(error.to_string()))?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(fail(format!("it has more than {FILE_MAX} bytes, which is most that is read")));
     }
-    let bytes = std::fs::read(file).map_err(|error| fail(error.to_string()))?;
+    let fabric =
+        lingjun(&bytes, file, &Lingjun::default()).map_err(|error| fail(error.to_string()))?;
     let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((file.to_owned(), bytes, hash))
+    Ok((fabric.topology, hash))
 }
 
 impl Preset for Scale {
@@ -139,7 +159,7 @@ impl Preset for Scale {
                 let name = format!("{} seed {seed}", case.name());
                 cells.push(Cell::new(name, &Spec { case, file: None, evaluations: SEARCHED })?);
             }
-            if let Some((_, _, hash)) = &self.file {
+            if let Some((_, hash)) = &self.file {
                 let case = case((1, 1, 1, 2), seed);
                 let spec = Spec { case, file: Some(hash.clone()), evaluations: SEARCHED };
                 cells.push(Cell::new(format!("Lingjun 100G, 2/NIC seed {seed}"), &spec)?);
@@ -149,8 +169,8 @@ impl Preset for Scale {
     }
 
     fn measure(&self, cell: &Cell, clock: &Clock<'_>) -> Result<Measured, EvaluateError> {
-        let spec: Spec = serde_json::from_value(cell.spec.clone())?;
-        let drawn = self.drawn(&spec, cell)?;
+        let spec: Spec = cell.spec()?;
+        let drawn = self.drawn(&spec)?;
         let flows = drawn.flows.len();
         let judge = (flows <= JUDGED_FLOWS)
             .then(|| Judge::new(&drawn, spec.case.seed, PROTOCOL.judging_draws));
@@ -158,7 +178,7 @@ impl Preset for Scale {
         let instance = Instance::new(&problem);
         let (mut plans, mut times) = (Vec::new(), Vec::new());
         for (entrant, evaluations) in entrants(flows, spec.evaluations) {
-            let Some(policy) = policy::by_name(&entrant.policy) else { continue };
+            let policy = named(&entrant.policy)?;
             let effort = Effort {
                 seed: spec.case.seed,
                 max_evaluations: evaluations,
@@ -173,14 +193,24 @@ impl Preset for Scale {
                 1 => "joint, first plan".to_owned(),
                 _ => entrant.name(),
             };
-            let Some(choice) = Instance::choice(&problem, &plan) else { continue };
+            let choice = Instance::choice(&problem, &plan).ok_or_else(|| alien(&entrant.policy))?;
             let estimate = estimate::mean_field(&instance, &choice).0;
-            plans.push(Plan {
+            let judged = match &judge {
+                None => None,
+                Some(judge) => {
+                    let shifts = policy.shifts(&problem, &plan);
+                    let draws = judge.figures(&drawn, &plan, shifts.as_deref());
+                    Some(Figures::mean(&draws.ok_or_else(|| alien(&entrant.policy))?))
+                }
+            };
+            let plan = Plan {
                 policy: name.clone(),
                 estimate_comm_ms: estimate.comm_mean * 1e3,
                 estimate_utilisation: estimate.utilisation,
-                judged: judge.as_ref().map(|judge| Figures::mean(&judge.of_choice(&choice))),
-            });
+                judged,
+            };
+            plan.check()?;
+            plans.push(plan);
             times.push((name, took));
         }
         let outcome = Outcome {
@@ -194,11 +224,10 @@ impl Preset for Scale {
     }
 
     fn summarise(&self, results: &[(Cell, Value)]) -> Result<Summary, EvaluateError> {
-        let mut rows = Vec::new();
-        for (cell, result) in results {
-            let outcome: Outcome = serde_json::from_value(result.clone())?;
-            rows.push((cell.name.clone(), outcome));
-        }
+        let read = super::read::<Spec, Outcome>(results)?;
+        let names = results.iter().map(|(cell, _)| cell.name.clone());
+        let rows: Vec<(String, Outcome)> =
+            names.zip(read.into_iter().map(|(_, outcome)| outcome)).collect();
         let page = Page {
             title: "Ringpath evaluation: scale".to_owned(),
             question: vec![format!(
@@ -265,4 +294,49 @@ fn table(rows: &[(String, Outcome)]) -> Table {
         }
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::Name;
+    use crate::evaluate::compare::compare;
+
+    #[test]
+    fn policies_that_ask_for_phases_are_judged_with_them_as_in_the_preset_paper() {
+        let preset = Scale::new(&Settings { small: true, ..Settings::new(Name::Scale) }).unwrap();
+        let cell = preset.cells().unwrap().swap_remove(1);
+        let spec = Spec { evaluations: 2, ..cell.spec().unwrap() };
+        let cell = Cell::new(cell.name, &spec).unwrap();
+        let measured = preset.measure(&cell, &|| crate::time::Span::ZERO).unwrap();
+        let outcome: Outcome = serde_json::from_value(measured.result).unwrap();
+        let own = outcome.plans.iter().find(|plan| plan.policy == "cassini").unwrap();
+        let protocol = Protocol { evaluations: 2, ..PROTOCOL };
+        let there = compare(&spec.case, &[Entrant::of("cassini")], protocol).unwrap();
+        assert_eq!(own.judged, there.mean("cassini"));
+    }
+
+    #[test]
+    fn a_fabric_file_that_is_none_is_refused_before_any_cell_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("topo.csv");
+        std::fs::write(&path, "no,fabric\n1,2\n").unwrap();
+        let topology = Some(path.display().to_string());
+        let settings = Settings { small: true, topology, ..Settings::new(Name::Scale) };
+        let error = Scale::new(&settings).err().unwrap();
+        assert!(matches!(error, EvaluateError::File { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_figure_that_json_cannot_hold_is_named() {
+        let plan = |estimate_comm_ms| Plan {
+            policy: "ecmp".to_owned(),
+            estimate_comm_ms,
+            estimate_utilisation: 0.5,
+            judged: None,
+        };
+        plan(1.0).check().unwrap();
+        let error = plan(f64::NAN).check().unwrap_err().to_string();
+        assert!(error.contains("estimated communication time of 'ecmp' is NaN"), "{error}");
+    }
 }

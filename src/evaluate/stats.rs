@@ -19,8 +19,12 @@ pub(super) fn quantile(values: &[f64], share: f64) -> f64 {
     sorted.get(rank.saturating_sub(1).min(last)).copied().unwrap_or(f64::NAN)
 }
 
-/// Kendall's tau-b of two lists of equal length: 1 for the same order, -1 for the reverse. Not a number if one list is all ties.
+/// Kendall's tau-b of two lists of equal length: 1 for the same order, -1 for the reverse. Not a number if one list is all ties or
+/// holds a value that is no number, which has no place in an order.
 pub(super) fn kendall(a: &[f64], b: &[f64]) -> f64 {
+    if a.iter().chain(b).any(|value| value.is_nan()) {
+        return f64::NAN;
+    }
     let (mut same, mut ties_a, mut ties_b, mut pairs) = (0.0, 0.0, 0.0, 0.0);
     for i in 0..a.len().min(b.len()) {
         for j in 0..i {
@@ -46,6 +50,7 @@ mod tests {
         assert_eq!(kendall(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), -1.0);
         assert!((kendall(&[1.0, 1.0, 2.0], &[1.0, 2.0, 3.0]) - 2.0 / 6.0_f64.sqrt()).abs() < 1e-12);
         assert!(kendall(&[1.0, 1.0], &[1.0, 2.0]).is_nan());
+        assert!(kendall(&[1.0, f64::NAN, 3.0], &[1.0, 2.0, 3.0]).is_nan());
     }
 
     #[test]

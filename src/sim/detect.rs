@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fabric {
     /// Few jobs, hardly any shared link.
@@ -76,13 +76,14 @@ pub struct Spec<'a> {
 }
 
 /// What a run showed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Its seed.
     pub seed: u64,
     /// What the controller did about stragglers.
     pub mode: Mode,
-    /// When the fault began, seconds after the first plan was installed; none without one.
+    /// When the fault began, seconds after the first plan was installed; none without one,
+    /// also where the fault found nothing to befall.
     pub fault_s: Option<f64>,
     /// The slow cable, by names; empty without one.
     pub cable: String,
@@ -141,6 +142,14 @@ struct Placed {
     cables: Vec<LinkId>,
     host: Option<HostId>,
     victims: Vec<JobId>,
+}
+
+impl Placed {
+    /// Seconds from the first plan to the fault; none if nothing was there that it could befall.
+    fn began(&self, origin: Time) -> Option<f64> {
+        let somewhere = !self.cables.is_empty() || self.host.is_some();
+        somewhere.then(|| (self.at - origin).as_secs_f64())
+    }
 }
 
 /// Runs one.
@@ -347,7 +356,6 @@ fn report(
     let none = Placed { at: Time::ZERO, cables: Vec::new(), host: None, victims: Vec::new() };
     let placed = placed.unwrap_or(none);
     let origin = world.origin().unwrap_or_default();
-    let faulty = spec.fault != Fault::Nothing;
     let name = |link: LinkId| {
         let link = world.topology.link(link);
         format!("{}-{}", world.topology.node(link.from).name, world.topology.node(link.to).name)
@@ -355,21 +363,11 @@ fn report(
     let mut trial = Trial {
         seed: spec.seed,
         mode: spec.mode,
-        fault_s: faulty.then(|| (placed.at - origin).as_secs_f64()),
+        fault_s: placed.began(origin),
         cable: placed.cables.first().copied().map(name).unwrap_or_default(),
-        delay_intervals: None,
-        right: 0,
-        wrong: 0,
-        compute_right: 0,
-        compute_wrong: 0,
-        unknown: 0,
-        planned_low: 0,
-        raised: 0,
-        rerouted: 0,
-        kept: 0,
-        undone: 0,
         victims_ms: mean_comm(world, placed.at, &|job| placed.victims.contains(&job)),
         others_ms: mean_comm(world, placed.at, &|job| !placed.victims.contains(&job)),
+        ..Trial::default()
     };
     for (at, notice) in &world.notices {
         count(&mut trial, world, &placed, (*at, notice), interval);
@@ -384,6 +382,10 @@ fn count(
     (at, notice): (Time, &Notice),
     interval: Span,
 ) {
+    let found = |trial: &mut Trial| {
+        let delay = (at - placed.at).as_secs_f64() / interval.as_secs_f64();
+        trial.delay_intervals.get_or_insert(delay);
+    };
     match notice {
         Notice::StragglerFlagged { kind: Kind::Network, evidence, .. } => {
             let on_cable = |cable: &LinkId| {
@@ -392,8 +394,7 @@ fn count(
             };
             if at > placed.at && placed.cables.iter().any(on_cable) {
                 trial.right += 1;
-                let delay = (at - placed.at).as_secs_f64() / interval.as_secs_f64();
-                trial.delay_intervals.get_or_insert(delay);
+                found(trial);
             } else {
                 trial.wrong += 1;
             }
@@ -401,8 +402,7 @@ fn count(
         Notice::StragglerFlagged { flow, kind: Kind::Compute, .. } => {
             if at > placed.at && placed.host.is_some() && sender(world, *flow) == placed.host {
                 trial.compute_right += 1;
-                let delay = (at - placed.at).as_secs_f64() / interval.as_secs_f64();
-                trial.delay_intervals.get_or_insert(delay);
+                found(trial);
             } else {
                 trial.compute_wrong += 1;
             }
@@ -435,4 +435,20 @@ fn mean_comm(world: &World<DirectWire>, after: Time, of: &dyn Fn(JobId) -> bool)
     }
     // An empty sum is -0.
     means.iter().fold(0.0, |sum, mean| sum + mean) / means.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_that_finds_nothing_to_befall_has_no_time() {
+        let (origin, at) = (Time::ZERO, Time::ZERO + Span::from_secs_f64(2.0));
+        let nowhere = Placed { at, cables: Vec::new(), host: None, victims: Vec::new() };
+        assert_eq!(nowhere.began(origin), None);
+        let link = Placed { at, cables: vec![LinkId(0)], host: None, victims: Vec::new() };
+        assert_eq!(link.began(origin), Some(2.0));
+        let host = Placed { at, cables: Vec::new(), host: Some(HostId(0)), victims: Vec::new() };
+        assert_eq!(host.began(origin), Some(2.0));
+    }
 }

@@ -31,6 +31,20 @@ pub struct RingJob {
     pub notes: Vec<String>,
 }
 
+/// Most GPUs of a job on a host, and most channels, that a scenario may have.
+const MAX_GPUS: u32 = 1024;
+/// See [`MAX_GPUS`].
+const MAX_CHANNELS: u32 = 64;
+
+/// A file's text.
+fn text<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, ImportError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+        let (file, line) = (file.to_owned(), line as u64);
+        ImportError { file, line, column: 0, problem: ImportProblem::NotText }
+    })
+}
+
 /// A problem of a whole file.
 fn whole(file: &str, problem: ImportProblem) -> ImportError {
     ImportError { file: file.to_owned(), line: 0, column: 0, problem }
@@ -82,6 +96,16 @@ pub enum ImportProblem {
         rank: u64,
         /// The largest.
         max: u32,
+    },
+    /// More than a scenario may have.
+    #[error("{what} {value} is above {max}, the most that a scenario may have")]
+    TooMuch {
+        /// What.
+        what: &'static str,
+        /// How much of it.
+        value: u64,
+        /// Most.
+        max: u64,
     },
     /// Two lines that say different things of one rank.
     #[error(

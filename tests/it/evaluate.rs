@@ -83,7 +83,13 @@ fn the_json_of_a_preset_has_its_settings_and_rows() {
 fn wrong_use_is_refused_in_words() {
     for (args, word) in [
         (vec!["--preset", "paper", "--shard", "2/2", "--out", "x"], "parts are 0 to 1"),
+        (vec!["--preset", "paper", "--shard", "0/0", "--out", "x"], "there are no 0 parts"),
         (vec!["--preset", "paper", "--shard", "0/2"], "--out"),
+        (vec!["--preset", "paper", "--rho", "0.3"], "--rho means nothing to the preset 'paper'"),
+        (vec!["--preset", "rho", "--rho", "0.3"], "only to detection"),
+        (vec!["--preset", "load", "--rule", "work"], "only to detection and rho"),
+        (vec!["--preset", "scale", "--fabric", "light"], "--fabric means nothing"),
+        (vec!["--preset", "rho", "--topology", "x"], "only to scale"),
         (
             vec!["--preset", "scale", "--small", "--topology", "/nonexistent"],
             "cannot read /nonexistent",
@@ -94,4 +100,34 @@ fn wrong_use_is_refused_in_words() {
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && message.contains(word), "{args:?}: {message}");
     }
+}
+
+#[test]
+fn settings_from_a_file_are_held_to_the_limits_of_the_flags() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = dir.path().join("parts").display().to_string();
+    let shard = [&GRID[..], &["--out", &parts, "--shard", "3/4", "-o", "json"]].concat();
+    let json: serde_json::Value = serde_json::from_str(&fine(&shard)).unwrap();
+    assert_eq!((json["done"].as_u64(), json["cells"].as_u64()), (Some(1), Some(4)), "{json}");
+    let ledger = dir.path().join("parts/paper-3-of-4.jsonl");
+    let whole = text(&ledger);
+    for (from, to, word) in [
+        ("\"seeds\":1,", "\"seeds\":18446744073709551615,", "it may be 1 to 100000"),
+        ("\"rho\":0.2", "\"rho\":-3.0", "a share above 0 and below 1"),
+    ] {
+        assert!(whole.contains(from), "{whole}");
+        std::fs::write(&ledger, whole.replace(from, to)).unwrap();
+        let output = ringpath(&["merge", &parts]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && message.contains(word), "{message}");
+    }
+    let itself = ringpath(&["merge", &parts, "--out", &parts]);
+    let message = String::from_utf8_lossy(&itself.stderr).into_owned();
+    assert!(!itself.status.success() && message.contains("one of the directories"), "{message}");
+    let other = ringpath(&["--preset", "load", "--small", "--out", &parts]);
+    let message = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(
+        !other.status.success() && message.contains("none of the results of 'load'"),
+        "{message}"
+    );
 }

@@ -81,3 +81,55 @@ fn a_coflow_trace_becomes_rings_that_move_as_many_bytes() {
     let (fine, text) = import(&["coflow", &broken]);
     assert!(!fine && text.contains("broken.txt:2:11: '4-6.0'"), "{text}");
 }
+
+#[test]
+fn what_is_imported_at_the_limits_is_read_by_our_reader_and_beyond_them_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let parse = |text: &str| {
+        ringpath::workload::scenario::parse(text, "limits.toml", dir.path(), None)
+            .unwrap_or_else(|error| panic!("{error}\n{:.2000}", text))
+    };
+    // Ten years of one job, at the last minute of a day, with a model whose name runs over lines; 1,024 GPUs per host.
+    let topology = put(dir.path(), "topo.csv", TOPO);
+    let jobs = JOBS
+        .replace("2023/8/1 00:07,,2023/8/1 00:09", "2023/8/2 00:04,,2033/8/1 00:09")
+        .replace("j2,unknown", "j2,\"two\nname = 7\"");
+    let jobs = put(dir.path(), "job.csv", &jobs);
+    let table = WORKERS.replace("\"\"8\"\"", "\"\"1024\"\"");
+    let workers = put(dir.path(), "worker.csv", &table);
+    let files = [
+        "lingjun",
+        "--jobs",
+        &jobs,
+        "--workers",
+        &workers,
+        "--topology",
+        &topology,
+        "--for",
+        "86400s",
+    ];
+    let (fine, text) = import(&files);
+    assert!(fine, "{text}");
+    let scenario = parse(&text);
+    assert_eq!(scenario.jobs[1].iterations, 1_000_000, "{text}");
+    assert!(text.contains("# the most that a scenario may have"), "{text}");
+    assert!(text.contains("in the trace: \"two\\nname = 7\""), "{text}");
+    assert_eq!(scenario.jobs[1].start.as_secs_f64(), 86_340.0);
+    put(dir.path(), "worker.csv", &table.replacen("1024", "1025", 1));
+    let (fine, text) = import(&files);
+    assert!(!fine && text.contains("worker.csv:2:3: nvidia.com/gpu 1025 is above 1024"), "{text}");
+
+    // As many ports as a fabric of ten to a leaf has room for, the last arrival, the most bytes.
+    let trace = put(dir.path(), "fb.txt", "5089 1\n1 86400000 1 1 1 5089:1e9\n");
+    let (fine, text) = import(&["coflow", &trace]);
+    assert!(fine, "{text}");
+    assert_eq!(parse(&text).jobs[0].start.as_secs_f64(), 86_400.0);
+    let line = |id: usize| format!("{id} 0 1 1 1 2:1\n");
+    let many: String = (0..10_001).map(line).collect();
+    let trace = put(dir.path(), "many.txt", &format!("9 10001\n{many}"));
+    let (fine, text) = import(&["coflow", &trace]);
+    assert!(!fine && text.contains("10001 jobs") && text.contains("--first"), "{text}");
+    let (fine, text) = import(&["coflow", &trace, "--first", "10000"]);
+    assert!(fine, "{text}");
+    assert_eq!(parse(&text).jobs.len(), 10_000);
+}

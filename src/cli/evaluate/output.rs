@@ -6,7 +6,7 @@ use crate::cli::Format;
 use crate::cli::grid::{grid, write as choose};
 use crate::evaluate::ledger::{Header, Line, file_name};
 use crate::evaluate::run::{Measured, Shard};
-use crate::evaluate::{Cell, Preset, Settings, Summary};
+use crate::evaluate::{Cell, Preset, Settings, Summary, word};
 use crate::report::evaluation::{Entry, Page, Table};
 use crate::report::html;
 use anyhow::Context as _;
@@ -41,13 +41,14 @@ pub(super) fn write(
         .collect();
     let summary = done.preset.summarise(&results)?;
     let times = times(done);
+    let document = document(done, &summary)?;
     if let Some(dir) = dir {
-        files(done, &summary, times.as_ref(), dir)?;
+        files(done, (&summary, &document), times.as_ref(), dir)?;
     }
     choose(
         format,
         out,
-        || document(done, &summary),
+        || document.clone(),
         |out| {
             print(&summary.page, out)?;
             if let Some(times) = &times {
@@ -84,19 +85,15 @@ fn section(table: &Table, out: &mut dyn Write) -> std::io::Result<()> {
 }
 
 /// Settings, then the preset's rows.
-fn document(done: &Done<'_>, summary: &Summary) -> Value {
-    let mut document = json!({ "preset": done.settings.preset });
-    if let (Some(to), Ok(Value::Object(from))) =
-        (document.as_object_mut(), serde_json::to_value(&done.settings))
-    {
-        to.extend(from);
-        to.insert("source".to_owned(), json!(summary.source));
-        to.insert("seeds".to_owned(), json!(summary.seeds));
-        let facts = summary.page.facts.iter().map(|(name, value)| (name.clone(), json!(value)));
-        to.insert("facts".to_owned(), Value::Object(facts.collect()));
-        to.insert("rows".to_owned(), summary.rows.clone());
-    }
-    document
+fn document(done: &Done<'_>, summary: &Summary) -> anyhow::Result<Value> {
+    let mut document = serde_json::to_value(&done.settings)?;
+    let facts = summary.page.facts.iter().map(|(name, value)| (name.clone(), json!(value)));
+    let facts = Value::Object(facts.collect());
+    document["source"] = json!(summary.source);
+    document["seeds"] = json!(summary.seeds);
+    document["facts"] = facts;
+    document["rows"] = summary.rows.clone();
+    Ok(document)
 }
 
 /// What took how long on this machine, if the preset measures that.
@@ -124,7 +121,7 @@ fn times(done: &Done<'_>) -> Option<Table> {
 
 fn files(
     done: &Done<'_>,
-    summary: &Summary,
+    (summary, document): (&Summary, &Value),
     times: Option<&Table>,
     dir: &Path,
 ) -> anyhow::Result<()> {
@@ -133,7 +130,7 @@ fn files(
         std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
     };
     std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    let mut json = serde_json::to_vec_pretty(&document(done, summary))?;
+    let mut json = serde_json::to_vec_pretty(document)?;
     json.push(b'\n');
     put("report.json", &json)?;
     put("report.md", summary.page.markdown().as_bytes())?;
@@ -148,9 +145,7 @@ fn files(
 
 /// The command that gives these results again, on one machine.
 fn command(settings: &Settings) -> String {
-    let name = serde_json::to_value(settings.preset).ok();
-    let name = name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
-    let mut text = format!("ringpath evaluate --preset {name}");
+    let mut text = format!("ringpath evaluate --preset {}", word(settings.preset));
     let plain = Settings::new(settings.preset);
     if settings.small {
         text.push_str(" --small");
@@ -165,10 +160,12 @@ fn command(settings: &Settings) -> String {
         text.push_str(" --rule ring-median");
     }
     for fabric in &settings.fabrics {
-        text.push_str(&format!(" --fabric {fabric}"));
+        text.push_str(&format!(" --fabric {}", word(fabric)));
     }
     if let Some(file) = &settings.topology {
-        text.push_str(&format!(" --topology {file}"));
+        // The page is the same wherever the file lies.
+        let file = Path::new(file).file_name().unwrap_or_default();
+        text.push_str(&format!(" --topology {}", file.display()));
     }
     text
 }

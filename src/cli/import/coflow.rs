@@ -2,9 +2,9 @@
 //!
 //! In: the trace. Out: fabric and jobs in TOML. Must not know how the file is read.
 
-use super::{load, quoted};
+use super::{fits, load, quoted};
 use crate::units::Bytes;
-use crate::workload::import::{Shuffle, coflows};
+use crate::workload::import::{Shuffle, Shuffles, coflows};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -23,18 +23,30 @@ pub struct Coflow {
 }
 
 pub(super) fn run(args: &Coflow, out: &mut dyn Write) -> anyhow::Result<()> {
-    let (name, bytes) = load(&args.trace)?;
+    let (name, bytes) = load(&args.trace, "")?;
     let trace = coflows(&bytes, &name)?;
     let wanted = args.first.unwrap_or(usize::MAX);
     let (rings, single): (Vec<&Shuffle>, Vec<&Shuffle>) =
         trace.coflows.iter().take(wanted).partition(|shuffle| shuffle.ports().len() > 1);
     anyhow::ensure!(!rings.is_empty(), "{name}: no coflow has two ports or more");
+    let mut text = Vec::new();
+    write(&trace, (&rings, single.len()), &mut text)?;
+    fits(rings.len(), &text, "take fewer with --first")?;
+    out.write_all(&text)?;
+    Ok(())
+}
+
+fn write(
+    trace: &Shuffles,
+    (rings, single): (&[&Shuffle], usize),
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     writeln!(
         out,
         "# shuffles are no rings: each is one AllReduce over its racks that moves as many bytes in all"
     )?;
-    if !single.is_empty() {
-        writeln!(out, "# {} coflows within one rack are left out", single.len())?;
+    if single > 0 {
+        writeln!(out, "# {single} coflows within one rack are left out")?;
     }
     writeln!(out, "# one host stands for each rack; the trace says nothing of the fabric")?;
     // Ports from 0 or from 1: room for both.

@@ -2,7 +2,7 @@
 //!
 //! In: job.csv, worker.csv, topo.csv. Out: fabric and jobs in TOML. Must not know how files are read.
 
-use super::{load, quoted};
+use super::{comment, fits, load, quoted};
 use crate::cli::exit::usage;
 use crate::time::Span;
 use crate::topology::import::{Lingjun as Options, lingjun as fabric};
@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 /// Longest window: a job's start in a scenario is at most a day.
 const DAY_S: f64 = 86_400.0;
+
+/// Most iterations that a scenario's job may have.
+const MAX_ITERATIONS: u32 = 1_000_000;
 
 /// Arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,7 +40,7 @@ pub struct Lingjun {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Iterations of every job; by default as many as fit into its running time if it meets nobody.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ITERATIONS)))]
     pub iterations: Option<u32>,
 }
 
@@ -54,7 +57,8 @@ pub(super) fn run(args: &Lingjun, out: &mut dyn Write) -> anyhow::Result<()> {
             known.join(", ")
         )));
     }
-    let (jobs, workers, topo) = (load(&args.jobs)?, load(&args.workers)?, load(&args.topology)?);
+    let (jobs, workers, topo) =
+        (load(&args.jobs, "")?, load(&args.workers, "")?, load(&args.topology, "")?);
     let options = Options::default();
     let topology = fabric(&topo.1, &topo.0, &options)?.topology;
     let known: BTreeSet<&str> = topology.nodes().iter().map(|node| node.name.as_str()).collect();
@@ -97,7 +101,11 @@ pub(super) fn run(args: &Lingjun, out: &mut dyn Write) -> anyhow::Result<()> {
         !taken.is_empty(),
         "no job of the trace begins in the window on two hosts of topo.csv or more; choose another --from"
     );
-    write(args, &taken, (first, &notes, &options), out)
+    let mut text = Vec::new();
+    write(args, &taken, (first, &notes, &options), &mut text)?;
+    fits(taken.len(), &text, "choose a shorter window with --for")?;
+    out.write_all(&text)?;
+    Ok(())
 }
 
 fn write(
@@ -107,7 +115,7 @@ fn write(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     for note in notes {
-        writeln!(out, "# {note}")?;
+        comment(out, note)?;
     }
     writeln!(
         out,
@@ -131,10 +139,10 @@ fn write(
         let said = if said { "" } else { " (assumed)" };
         writeln!(
             out,
-            "\n[[job]]\nname = {}\nmodel = {} # in the trace: {}{said}",
+            "\n[[job]]\nname = {}\nmodel = {} # in the trace: \"{}\"{said}",
             quoted(&job.name),
             quoted(model.name),
-            quoted(&job.model)
+            job.model.escape_debug()
         )?;
         writeln!(
             out,
@@ -145,9 +153,15 @@ fn write(
         let bytes = edge_bytes(model.gradient().0, job.hosts.len(), 1);
         let period = model.compute() + options.host_link.transmission(bytes);
         let running = (job.end - job.begin).max(1) as f64 * 60.0;
-        let iterations =
-            args.iterations.unwrap_or((running / period.as_secs_f64()).max(1.0) as u32);
-        writeln!(out, "iterations = {iterations}")?;
+        let fit = (running / period.as_secs_f64()).max(1.0) as u32;
+        match args.iterations {
+            Some(iterations) => writeln!(out, "iterations = {iterations}")?,
+            None if fit > MAX_ITERATIONS => writeln!(
+                out,
+                "iterations = {MAX_ITERATIONS} # the most that a scenario may have; {fit} fit into its running time"
+            )?,
+            None => writeln!(out, "iterations = {fit}")?,
+        }
     }
     Ok(())
 }

@@ -16,9 +16,9 @@ fn measured(value: u64) -> Measured {
 }
 
 fn fill(dir: &Path, count: usize, shard: Shard, only: &[usize]) {
-    let mut ledger = Ledger::open(dir, &header(count), &cells(count), shard).unwrap();
+    let (mut ledger, _) = Ledger::open(dir, &header(count), &cells(count), shard).unwrap();
     for &index in only {
-        ledger.add(index, &cells(count)[index], measured(index as u64)).unwrap();
+        ledger.add(index, &cells(count)[index], &measured(index as u64)).unwrap();
     }
 }
 
@@ -30,8 +30,8 @@ fn a_cut_line_is_taken_off_and_what_stands_before_it_is_kept() {
     let whole = std::fs::read(&path).unwrap();
     for cut in 1..8 {
         std::fs::write(&path, &whole[..whole.len() - cut]).unwrap();
-        let ledger = Ledger::open(dir.path(), &header(3), &cells(3), Shard::WHOLE).unwrap();
-        assert_eq!(ledger.done().keys().copied().collect::<Vec<_>>(), [2], "cut by {cut}");
+        let (_, done) = Ledger::open(dir.path(), &header(3), &cells(3), Shard::WHOLE).unwrap();
+        assert_eq!(done.iter().map(|line| line.index).collect::<Vec<_>>(), [2], "cut by {cut}");
     }
     fill(dir.path(), 3, Shard::WHOLE, &[0]);
     assert_eq!(std::fs::read(&path).unwrap(), whole, "the cell is simply done again");
@@ -94,4 +94,58 @@ fn a_line_that_was_edited_is_named_by_its_number() {
     std::fs::write(&path, text.replace("\"cell 1\"", "\"cell 7\"")).unwrap();
     let error = Ledger::open(dir.path(), &header(3), &cells(3), Shard::WHOLE).unwrap_err();
     assert!(matches!(error, LedgerError::Unknown { line: 3, .. }), "{error}");
+}
+
+#[test]
+fn a_file_that_is_not_ours_keeps_its_bytes_even_without_a_whole_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("paper.jsonl");
+    for theirs in ["notes", "\n\nnotes", "{\"settings\":{\"preset\":\"load\""] {
+        std::fs::write(&path, theirs).unwrap();
+        let error = Ledger::open(dir.path(), &header(1), &cells(1), Shard::WHOLE).unwrap_err();
+        assert!(matches!(error, LedgerError::Header { .. }), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
+    }
+}
+
+#[test]
+fn a_cell_twice_in_one_file_is_refused_and_empty_lines_count_as_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), 2, Shard::WHOLE, &[0]);
+    let path = dir.path().join("paper.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (head, line) = text.split_once('\n').unwrap();
+    std::fs::write(&path, format!("{head}\n\n{line}\n{line}")).unwrap();
+    let error = Ledger::open(dir.path(), &header(2), &cells(2), Shard::WHOLE).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, LedgerError::Twice { .. }), "{text}");
+    assert!(text.contains("paper.jsonl:3") && text.contains("paper.jsonl:5"), "{text}");
+}
+
+#[test]
+fn a_directory_serves_one_preset_and_no_merge_into_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), 2, Shard { index: 0, count: 2 }, &[0]);
+    fill(dir.path(), 2, Shard { index: 1, count: 2 }, &[1]);
+    let load = Header::new(&Settings::new(Name::Load), &cells(2));
+    let error = Ledger::open(dir.path(), &load, &cells(2), Shard::WHOLE).unwrap_err();
+    assert!(matches!(error, LedgerError::Foreign { .. }), "{error}");
+    assert!(!dir.path().join("load.jsonl").exists());
+    let dirs = [dir.path().to_owned()];
+    let error = apart(&dir.path().join("."), &dirs, &header(2)).unwrap_err();
+    assert!(matches!(error, LedgerError::Source { .. }), "{error}");
+    apart(&dir.path().join("joined"), &dirs, &header(2)).unwrap();
+}
+
+#[test]
+fn results_are_the_same_wherever_the_fabric_file_lies_and_others_with_other_constants() {
+    let at =
+        |path: &str| Settings { topology: Some(path.to_owned()), ..Settings::new(Name::Scale) };
+    assert_eq!(Header::new(&at("/a/topo.csv"), &cells(2)), Header::new(&at("b.csv"), &cells(2)));
+    let settings = Settings::new(Name::Ablation);
+    let hash = |constants| Header::hash("1", &settings, &cells(2), &constants);
+    assert_ne!(hash(json!([1])), hash(json!([2])));
+    let own =
+        Header::hash(env!("CARGO_PKG_VERSION"), &settings, &cells(2), &constants(Name::Ablation));
+    assert_eq!(Header::new(&settings, &cells(2)).specification, own);
 }

@@ -8,7 +8,7 @@ use super::text::{C, Esc};
 use crate::report::evaluation::{Chart, Mark, Page, Table};
 use std::fmt::Write as _;
 
-/// What the demo's page does not need: long tables scroll inside their frame, marked entries keep their colour in it.
+/// What the demo's page does not need: bold for marked entries, a table of contents in two columns, room for wide tables.
 const MORE: &str =
     "td.good,td.bad{font-weight:600}.toc{columns:2;font-size:14px}main{max-width:1400px}";
 /// Rows drawn in one chart; the tables hold all.

@@ -23,7 +23,7 @@ pub struct Row {
     pub delay_intervals_mean: Option<f64>,
     /// And the longest.
     pub delay_intervals_max: Option<f64>,
-    /// Network verdicts about something else, all runs together.
+    /// Network and compute verdicts about something else, all runs together.
     pub wrong: u32,
     /// Verdicts without a known cause.
     pub unknown: u32,

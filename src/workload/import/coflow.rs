@@ -5,10 +5,16 @@
 //! First line: ports and coflows. Then one line per coflow: `id arrival_ms mappers rack… reducers rack:MB…`.
 
 use super::{ImportError, ImportProblem};
+use crate::topology::MAX_PORT;
+use crate::workload::scenario::MAX_SPAN;
 
-/// Most ports and coflows: far above any published trace.
+/// Most coflows, mappers and reducers: far above any published trace.
 const MAX_COUNT: u64 = 1_000_000;
-/// Largest amount of one reducer, MB: a petabyte.
+/// Most ports: ten to a leaf, with one to spare for a trace that counts from 1, so that no spine has more ports than a switch may.
+const MAX_PORTS: u64 = 10 * MAX_PORT as u64 - 1;
+/// Latest arrival, ms: a scenario's jobs start within a day.
+const MAX_ARRIVAL_MS: u64 = MAX_SPAN.0 / 1_000_000;
+/// Most of all reducers of a coflow together, MB: a petabyte.
 const MAX_MB: f64 = 1e9;
 
 /// One coflow.
@@ -56,21 +62,13 @@ pub struct Shuffles {
 /// # Errors
 /// [`ImportError`] with line and column.
 pub fn coflows(bytes: &[u8], file: &str) -> Result<Shuffles, ImportError> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-        ImportError {
-            file: file.to_owned(),
-            line: line as u64,
-            column: 0,
-            problem: ImportProblem::NotText,
-        }
-    })?;
+    let text = super::text(bytes, file)?;
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let Some((number, first)) = lines.next() else {
         return Err(super::whole(file, ImportProblem::NoCoflows));
     };
     let mut words = Words::new(file, number, first);
-    let ports = words.count("the number of ports", MAX_COUNT)?;
+    let ports = words.count("the number of ports, at most 5089", MAX_PORTS)?;
     let wanted = words.count("the number of coflows", MAX_COUNT)?;
     words.end()?;
     let ports = u32::try_from(ports).unwrap_or(u32::MAX);
@@ -87,7 +85,7 @@ pub fn coflows(bytes: &[u8], file: &str) -> Result<Shuffles, ImportError> {
 
 fn coflow(mut words: Words<'_>, ports: u32) -> Result<Shuffle, ImportError> {
     let id = words.count("a coflow's number", u64::MAX)?;
-    let arrival_ms = words.count("an arrival in milliseconds", u64::MAX)?;
+    let arrival_ms = words.count("an arrival in milliseconds, within a day", MAX_ARRIVAL_MS)?;
     let count = words.count("the number of mappers", MAX_COUNT)?;
     let mut mappers = Vec::new();
     for _ in 0..count {
@@ -96,13 +94,15 @@ fn coflow(mut words: Words<'_>, ports: u32) -> Result<Shuffle, ImportError> {
     }
     let count = words.count("the number of reducers", MAX_COUNT)?;
     let mut reducers = Vec::new();
+    let mut sum = 0.0;
     for _ in 0..count {
         let wanted = "a reducer as port:MB";
         let (column, word) = words.next(wanted)?;
         let bad = || words.bad(column, wanted, word);
         let (port, mb) = word.split_once(':').ok_or_else(bad)?;
         let mb: f64 = mb.parse().map_err(|_| bad())?;
-        if !(0.0..=MAX_MB).contains(&mb) {
+        sum += mb;
+        if !(0.0..=MAX_MB).contains(&mb) || sum > MAX_MB {
             return Err(bad());
         }
         reducers.push((words.port(column, port, ports)?, mb));
@@ -195,6 +195,9 @@ mod tests {
             (TEXT.replace("7:0.5", "7:0.5 8"), "fb.txt:3:22: '8'"),
             (TEXT.replace("150 2", "150 3"), "fb.txt: "),
             (TEXT.replace("150 2", "many 2"), "fb.txt:1:1: 'many'"),
+            (TEXT.replace("150 2", "5090 2"), "fb.txt:1:1: '5090'"),
+            (TEXT.replace("2 1500", "2 86400001"), "fb.txt:3:3: '86400001'"),
+            (TEXT.replace("4:6.0 9:10.5", "4:6e8 9:6e8"), "fb.txt:2:19: '9:6e8'"),
             (String::new(), "fb.txt: "),
         ];
         for (text, wanted) in cases {

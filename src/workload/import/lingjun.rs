@@ -8,7 +8,7 @@
 //! `nvidia.com/gpu`. Times are `2023/7/15 02:19`, to the minute. Jobs that never ran, still ran at the end, ended before they began or
 //! began before they were submitted are left out and counted.
 
-use super::{ImportError, ImportProblem};
+use super::{ImportError, ImportProblem, MAX_GPUS};
 use std::collections::BTreeMap;
 
 /// Most rows of a file: a hundred times the published ones.
@@ -21,9 +21,7 @@ pub struct TraceJob {
     pub name: String,
     /// What the trace calls its model; often nothing or `unknown`.
     pub model: String,
-    /// When it was submitted, minutes since 1970.
-    pub submitted: i64,
-    /// When it began to run.
+    /// When it began to run, minutes since 1970.
     pub begin: i64,
     /// When it ended.
     pub end: i64,
@@ -46,7 +44,6 @@ pub type Named<'a> = (&'a str, &'a [u8]);
 /// A job as `job.csv` has it.
 struct Row {
     model: String,
-    submitted: i64,
     begin: i64,
     end: i64,
 }
@@ -77,8 +74,8 @@ pub fn lingjun(jobs: Named<'_>, workers: Named<'_>) -> Result<Trace, ImportError
             left_out[5] += 1;
             continue;
         }
-        let Row { model, submitted, begin, end } = row;
-        trace.jobs.push(TraceJob { name, model, submitted, begin, end, hosts });
+        let Row { model, begin, end } = row;
+        trace.jobs.push(TraceJob { name, model, begin, end, hosts });
     }
     if trace.jobs.is_empty() {
         return Err(super::whole(jobs.0, ImportProblem::NoJobs));
@@ -130,8 +127,7 @@ fn job_rows(
             (Some(begin), Some(end)) if end < begin => 3,
             (Some(begin), _) if submitted.is_some_and(|submitted| begin < submitted) => 4,
             (Some(begin), Some(end)) => {
-                let (model, submitted) = (row.get(1).to_owned(), submitted.unwrap_or(begin));
-                rows.insert(name, Row { model, submitted, begin, end });
+                rows.insert(name, Row { model: row.get(1).to_owned(), begin, end });
                 return Ok(());
             }
         };
@@ -214,16 +210,21 @@ impl<'a> Fields<'a> {
         let bad = |message: String| self.fail(column, ImportProblem::BadResources { message });
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
-        match value.get("nvidia.com/gpu") {
-            None => Ok(0),
-            Some(serde_json::Value::String(gpus)) => {
-                gpus.parse().map_err(|_| bad(format!("nvidia.com/gpu is '{gpus}', not a number")))
-            }
+        let gpus: u32 = match value.get("nvidia.com/gpu") {
+            None => 0,
+            Some(serde_json::Value::String(gpus)) => gpus
+                .parse()
+                .map_err(|_| bad(format!("nvidia.com/gpu is '{gpus}', not a number")))?,
             Some(gpus) => gpus
                 .as_u64()
                 .and_then(|gpus| u32::try_from(gpus).ok())
-                .ok_or_else(|| bad(format!("nvidia.com/gpu is {gpus}, not a number"))),
+                .ok_or_else(|| bad(format!("nvidia.com/gpu is {gpus}, not a number")))?,
+        };
+        if gpus > MAX_GPUS {
+            let (what, value, max) = ("nvidia.com/gpu", gpus.into(), MAX_GPUS.into());
+            return Err(self.fail(column, ImportProblem::TooMuch { what, value, max }));
         }
+        Ok(gpus)
     }
 }
 
@@ -268,11 +269,7 @@ fn read<'a>(
     mut take: impl FnMut(&Fields<'_>) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
     let at = |line, problem| ImportError { file: file.to_owned(), line, column: 0, problem };
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-        at(line as u64, ImportProblem::NotText)
-    })?;
-    let text = text.trim_start_matches('\u{feff}');
+    let text = super::text(bytes, file)?.trim_start_matches('\u{feff}');
     let mut reader =
         csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
     let csv = |error: csv::Error| {

@@ -7,7 +7,7 @@
 //! `src/init.cc`, `src/transport/net.cc`). A process that makes several communicators prints its rings once for each, in order; the n-th
 //! time is taken to be the same communicator in every process. Everything else is passed over.
 
-use super::{ImportError, ImportProblem, RingJob};
+use super::{ImportError, ImportProblem, MAX_CHANNELS, MAX_GPUS, RingJob};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most ranks of a job: above any that has been trained.
@@ -55,12 +55,7 @@ struct Read<'a> {
 pub fn nccl(logs: &[(&str, &[u8])], communicator: usize) -> Result<RingJob, ImportError> {
     let mut read = Read::default();
     for &(file, bytes) in logs {
-        let text = std::str::from_utf8(bytes).map_err(|error| {
-            let line =
-                1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-            Place { file, line: line as u64, column: 0 }.fail(ImportProblem::NotText)
-        })?;
-        for (line, text) in (1..).zip(text.lines()) {
+        for (line, text) in (1..).zip(super::text(bytes, file)?.lines()) {
             read.line(Place { file, line, column: 1 }, text)?;
         }
     }
@@ -145,7 +140,13 @@ impl<'a> Read<'a> {
             return Err(Place { column: column(edge.trim()), ..place }
                 .fail(ImportProblem::BadRank { text }));
         };
+        let place_of_channel = Place { column: column(channel.trim()), ..place };
         let (channel, rank, next) = (number(channel)?, number(rank)?, number(next)?);
+        if channel >= MAX_CHANNELS {
+            let (value, max) = (u64::from(channel), u64::from(MAX_CHANNELS - 1));
+            let problem = ImportProblem::TooMuch { what: "channel", value, max };
+            return Err(place_of_channel.fail(problem));
+        }
         let speaker = process(before).ok_or_else(|| place.fail(ImportProblem::NoHost))?;
         let (host, _, _) = speaker;
         let said = self.said.entry((speaker, channel)).or_default();
@@ -272,6 +273,11 @@ fn job(rings: &BTreeMap<u32, Edges<'_>>, whole: Place<'_>) -> Result<RingJob, Im
     let Some(((hosts, ranks), channels)) = most else {
         return Err(whole.fail(ImportProblem::NoRings));
     };
+    if *ranks > MAX_GPUS {
+        let (value, max) = (u64::from(*ranks), u64::from(MAX_GPUS));
+        let what = "the number of ranks on a host,";
+        return Err(whole.fail(ImportProblem::TooMuch { what, value, max }));
+    }
     let mut notes = Vec::new();
     for ((other, _), left) in orders.iter().filter(|(_, other)| *other != channels) {
         notes.push(format!(
@@ -417,6 +423,11 @@ mod tests {
         );
         assert!(refused(&ring("00 : 1 -> 0")).contains("is no rank"));
         assert!(refused(&ring("00 : 1 -> 0 -> 5000000")).contains("above"));
+        assert!(
+            refused(&ring("64 : 1 -> 0 -> 1")).starts_with("job.log:2:26: channel 64 is above 63"),
+            "{}",
+            refused(&ring("64 : 1 -> 0 -> 1"))
+        );
         assert!(
             refused("NCCL INFO Ring 00 : 1 -> 0 -> 1").starts_with("job.log:1:1: no 'host:pid:tid")
         );

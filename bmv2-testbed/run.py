@@ -15,14 +15,13 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from testbed import events, page, results
-from testbed.experiment import Experiment
+from testbed.experiment import Experiment, end_by_signals
 from testbed.processes import Failure
 
 ROOT = os.path.dirname(HERE)
@@ -135,7 +134,7 @@ def main():
     if lacking := missing(args):
         sys.exit(f"testbed: {lacking}")
     fabric_of(args)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("testbed: ended by a signal"))
+    end_by_signals()
     runs = [(policy, rho) for policy in args.policy for rho in args.rho]
     documents = []
     for policy, rho in runs:
@@ -148,10 +147,10 @@ def main():
     with open(os.path.join(args.results, "report.html"), "w", encoding="utf-8") as file:
         file.write(page.page(documents, rows))
     if len(rows) > 1:
-        print("\n| run | communication ms | × first | stragglers found | helped | forced flips |\n|---|---|---|---|---|---|")
+        print("\n| run | communication ms | × first | stragglers found | moved | kept | forced flips |\n|---|---|---|---|---|---|---|")
         for row in rows:
             ratio = "–" if row["ratio"] is None else f"{row['ratio']:.3f}"
-            print(f"| {row['run']} | {ms(row['comm_ms_mean'])} | {ratio} | {row['found']} | {row['helped']} | {row['forced_flips']} |")
+            print(f"| {row['run']} | {ms(row['comm_ms_mean'])} | {ratio} | {row['found']} | {row['moved']} | {row['kept']} | {row['forced_flips']} |")
     print(f"results in {args.results}: report.html")
 
 

@@ -19,6 +19,7 @@ pub mod entry_set;
 pub mod host;
 pub mod identity;
 pub mod labels;
+pub mod message;
 pub mod path_forward;
 pub mod pipes;
 pub mod port_role;
@@ -84,8 +85,9 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] names the first thing that the program lacks.
     pub fn resolve(index: &Index) -> Result<Self, ProgramError> {
+        let (headers, target) = (message::Headers::resolve(index)?, Target::of(index)?);
         Ok(Self {
-            target: Target::of(index)?,
+            target,
             port_role: port_role::Table::resolve(index)?,
             classify: classify::Table::resolve(index)?,
             path_forward: path_forward::Table::resolve(index)?,
@@ -95,8 +97,8 @@ impl Program {
             arp: arp::Table::resolve(index)?,
             switch_config: switch_config::Table::resolve(index)?,
             flip_register: index.register("source_flip").ok().map(|register| register.names.id),
-            readout: telemetry::Readout::resolve(index)?,
-            probes: probe::Probes::resolve(index)?,
+            readout: telemetry::Readout::new(headers, target),
+            probes: probe::Probes::new(headers),
             cells: telemetry::Registers::resolve(index).ok(),
         })
     }
@@ -147,7 +149,7 @@ impl Program {
         let Some(register) = self.flip_register else { return Vec::new() };
         let cells = pipes::Cells::of(entities);
         let flip = |(index, _)| {
-            let flip = cells.state(register, index).ok()??;
+            let flip = cells.state(register, index)?;
             Some((u16::try_from(index).ok()?, u8::try_from(flip).ok()?))
         };
         cells.of_register(register).filter_map(flip).collect()

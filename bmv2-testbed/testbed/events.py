@@ -7,18 +7,10 @@ import time
 from testbed.processes import PATIENCE_S, Failure
 
 BACKGROUND_PORT = 15201
-KINDS = {
-    "background-flow": "iperf3 over UDP between two hosts",
-    "host-fail": "the host's cable goes down and its workers are killed",
-    "host-slow": "the host's workers compute more slowly",
-    "job-arrival": "the job is submitted and its workers start",
-    "job-departure": "its workers are ended and the job is cancelled",
-    "link-down": "both interfaces of the cable go down",
-    "link-slow": "both ends of the cable are shaped to a share of their rate",
-    "link-up": "both interfaces of the cable come up",
-    "replan": "the controller plans anew",
-    "set-policy": "the controller plans anew, with another policy",
-}
+# What each does is in README.md.
+KINDS = [
+    "background-flow", "host-fail", "host-slow", "job-arrival", "job-departure", "link-down", "link-slow", "link-up", "replan", "set-policy",
+]  # fmt: skip
 
 
 def refused(events):

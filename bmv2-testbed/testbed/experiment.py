@@ -2,6 +2,9 @@
 results folder. Whatever it started has ended when `clean` returns."""
 import json
 import os
+import shutil
+import signal
+import tempfile
 import threading
 import time
 
@@ -27,12 +30,22 @@ class Worker:
         self.job, self.rank, self.host, self.name, self.process = job, rank, host, name, process
         self.lines = []
         self.killed = False
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
 
     def read(self):
         for line in self.process.stdout:
-            self.lines.append(json.loads(line))
+            # A rank that is killed may leave a part of a line.
+            if line.endswith(b"\n") or not self.killed:
+                self.lines.append(json.loads(line))
+
+
+def end_by_signals():
+    """A signal that ends a program ends it as Ctrl-C does: with its `finally`."""
+
+    def end(number, _):
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
 
 
 class Experiment:
@@ -42,8 +55,9 @@ class Experiment:
         self.network = Network(fabric)
         self.switches = KINDS[args.switch](fabric, self.network, self.processes, args)
         self.api = f"127.0.0.1:{free_port()}"
-        # Namespaces have no way to each other's loopback; files they share.
-        self.local = os.path.abspath(self.path("controller.sock"))
+        # Namespaces have no way to each other's loopback; files they share. A socket's path may have 107 bytes, so not among the results.
+        self.sockets = tempfile.mkdtemp(prefix="ringpath-")
+        self.local = os.path.join(self.sockets, "controller")
         self.workers = []
         self.events = []
         self.departed = set()
@@ -51,6 +65,8 @@ class Experiment:
         self.waiting = set()
         self.over = threading.Event()
         self.troubles = []
+        # Those that look at the run's end.
+        self.threads = []
         self.seed = ["--seed", args.seed] if args.seed else []
         # Jobs that are submitted together have ports that follow each other.
         port = FIRST_PORT
@@ -115,7 +131,9 @@ class Experiment:
             command += ["--controller", f"unix:{self.local}", "--pace-file", self.pace_file(host)]
             name = f"worker-{job['name']}-{rank}"
             process = self.processes.start(name, command, self.network.host(host).popen, piped=True)
-            self.workers.append(Worker(job["name"], rank, host, name, process))
+            worker = Worker(job["name"], rank, host, name, process)
+            worker.reader = self.background(worker.read)
+            self.workers.append(worker)
 
     def pace_file(self, host):
         return self.path(f"pace-{host}")
@@ -182,7 +200,7 @@ class Experiment:
         if first:
             self.submit(first)
         self.follow_once()
-        self.background(self.follow)
+        self.threads.append(self.background(self.follow))
         if self.args.cli:
             from mininet.cli import CLI
 
@@ -217,5 +235,11 @@ class Experiment:
 
     def clean(self):
         self.over.set()
-        self.processes.end()
-        self.network.stop()
+        for thread in self.threads:
+            # Nothing may run `tc` in a host that is being taken down.
+            thread.join(PATIENCE_S)
+        try:
+            self.processes.end()
+        finally:
+            self.network.stop()
+            shutil.rmtree(self.sockets, ignore_errors=True)

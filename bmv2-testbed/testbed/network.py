@@ -6,7 +6,6 @@ class ever idles a link that another could use. Which class a packet takes is re
 switches), from its TCP port if that belongs to a flow of a job (`follow`; to and from hosts, where no tag is), or from its DSCP as the
 controller has the switches do (`--dscp`). All else takes the lowest.
 """
-import subprocess
 import threading
 
 from testbed.processes import Failure, checked
@@ -34,6 +33,7 @@ class Link:
         # Of the classes: flows are followed beside events.
         self.lock = threading.Lock()
         self.severed = False
+        self.factor = 1
 
     def run(self, command):
         """A command where the interface is."""
@@ -43,15 +43,15 @@ class Link:
 
     def shape(self, queues, classes):
         """Strict priority at a rate; see the module. `classes`: (DSCP, queue)."""
-        device, self.queues = self.interface, queues
+        device, self.queues, rate = self.interface, queues, self.now()
         lines = [
             "qdisc add dev DEV root handle 1: htb default 10 r2q 1",
-            f"class add dev DEV parent 1: classid 1:1 htb rate {self.rate}bit ceil {self.rate}bit burst 3000 cburst 3000 quantum 1600",
+            f"class add dev DEV parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst 3000 cburst 3000 quantum 1600",
         ]
         for queue in range(queues):
             minor = f"1:1{queue}"
             lines += [
-                f"class add dev DEV parent 1:1 classid {minor} htb rate 8kbit ceil {self.rate}bit prio {queues - 1 - queue} burst 1600 "
+                f"class add dev DEV parent 1:1 classid {minor} htb rate 8kbit ceil {rate}bit prio {queues - 1 - queue} burst 1600 "
                 "cburst 3000 quantum 1600",
                 f"qdisc add dev DEV parent {minor} handle 2{queue}: pfifo limit {CLASS_PACKETS}",
                 f"filter add dev DEV parent 1: protocol {TAG_ETHERTYPE} prio 1 u32 match u8 {queue << 1:#x} 0x0e at 0 flowid {minor}",
@@ -63,9 +63,19 @@ class Link:
         for line in lines:
             self.run(["tc", *line.replace("DEV", device).split()])
 
+    def now(self):
+        """Its rate at this time, bits per second."""
+        return max(int(self.rate * self.factor), 8000)
+
     def slow(self, factor):
-        """Another rate for the whole link; 1 = its own."""
-        rate = max(int(self.rate * factor), 8000)
+        """Another rate for the whole link; 1 = its own. A link that is cut has it once it is mended."""
+        with self.lock:
+            self.factor = factor
+            if not self.severed:
+                self.change()
+
+    def change(self):
+        rate = self.now()
         line = f"class change dev {self.interface} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst 3000 cburst 3000 quantum 1600"
         self.run(["tc", *line.split()])
         for queue in range(self.queues):
@@ -107,6 +117,8 @@ class Link:
     def mend(self, classes):
         """As it was shaped before `cut`."""
         with self.lock:
+            if not self.severed:
+                return
             self.run(["tc", "qdisc", "del", "dev", self.interface, "root"])
             self.shape(self.queues, classes)
             self.severed = False
@@ -195,7 +207,3 @@ class Network:
     def stop(self):
         if self.mininet:
             self.mininet.stop()
-
-
-def has(tool):
-    return subprocess.run(["which", tool], capture_output=True).returncode == 0

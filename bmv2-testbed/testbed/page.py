@@ -88,10 +88,10 @@ def run(document, name):
 
 def page(documents, rows):
     first = documents[0]
-    heads = ["run", "communication ms", "× first", *first["jobs"], "stragglers found", "helped", "forced flips"]
+    heads = ["run", "communication ms", "× first", *first["jobs"], "stragglers found", "moved", "kept", "forced flips"]
     lines = [
         [row["run"], ms(row["comm_ms_mean"]), "–" if row["ratio"] is None else f"{row['ratio']:.3f}", *[ms(time) for time in row["jobs"].values()],
-         row["found"], row["helped"], row["forced_flips"]]
+         row["found"], row["moved"], row["kept"], row["forced_flips"]]
         for row in rows
     ]  # fmt: skip
     title = f"{first['scenario']} on {first['switch']}"

@@ -64,8 +64,8 @@ TOLD = {
     "planned", "flip-forced", "straggler-flagged", "straggler-raised", "straggler-rerouted", "reaction-kept", "reaction-undone", "regrouped",
     "job-stopped", "refused", "rejected", "switch-lost", "switch-back", "table-full",
 }  # fmt: skip
-# Those that say that a straggler was helped.
-HELPED = {"straggler-raised", "straggler-rerouted"}
+# Those that say that a straggler was moved to another path or queue.
+MOVED = {"straggler-raised", "straggler-rerouted"}
 
 
 def told(document, kinds):
@@ -78,7 +78,7 @@ def found(document):
 
 
 def compare(documents):
-    """Rows of a table of runs: name, switch, mean communication, ratio to the first, each job's, stragglers found and helped, forced flips."""
+    """Rows of a table of runs: name, switch, mean communication, ratio to the first, each job's, stragglers found, moved, and moves that helped and stayed, forced flips."""
     first = documents[0]["comm_ms_mean"]
     sweep = len({document["rho"] for document in documents}) > 1
     rows = []
@@ -90,7 +90,8 @@ def compare(documents):
             "ratio": mean / first if mean and first else None,
             "jobs": {name: told["comm_ms"] for name, told in document["jobs"].items()},
             "found": len(found(document)),
-            "helped": len(told(document, HELPED)),
+            "moved": len(told(document, MOVED)),
+            "kept": len(told(document, {"reaction-kept"})),
             "forced_flips": len(told(document, {"flip-forced"})),
         })  # fmt: skip
     return rows
@@ -100,7 +101,7 @@ def write_comparison(rows, path):
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
         jobs = list(rows[0]["jobs"])
-        writer.writerow(["run", "comm_ms_mean", "ratio", *[f"comm_ms_{name}" for name in jobs], "found", "helped", "forced_flips"])
+        writer.writerow(["run", "comm_ms_mean", "ratio", *[f"comm_ms_{name}" for name in jobs], "found", "moved", "kept", "forced_flips"])
         for row in rows:
             times = [row["comm_ms_mean"], row["ratio"], *[row["jobs"][name] for name in jobs]]
-            writer.writerow([row["run"], *["" if time is None else f"{time:.4f}" for time in times], row["found"], row["helped"], row["forced_flips"]])
+            writer.writerow([row["run"], *["" if time is None else f"{time:.4f}" for time in times], row["found"], row["moved"], row["kept"], row["forced_flips"]])

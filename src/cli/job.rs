@@ -24,6 +24,7 @@ use tonic::transport::{Channel, Endpoint};
 const CONNECT: Duration = Duration::from_secs(5);
 /// Longest wait for an answer that needs no switch. A plan may be in the making, and is waited for.
 const ANSWER: Duration = Duration::from_secs(30);
+
 /// An answer, or that there was none in time.
 async fn within<T>(
     limit: Duration,

@@ -491,7 +491,7 @@ impl Core {
             Key::Job(id) => {
                 let (job, flows) = self.jobs.get(&id)?;
                 let flows = flows.iter().filter_map(|flow| self.flows.get(flow).cloned());
-                let generation = self.memberships.get(&job.id).copied().unwrap_or_default();
+                let generation = self.generation_of(job.id);
                 let forming = self.forming.contains(&job.id);
                 let (job, flows) = (job.clone(), flows.collect());
                 let first_port = self.first_ports.get(&id).copied();

@@ -78,8 +78,8 @@ pub fn to_end(status: &Status) -> StreamEnd {
     StreamEnd { code: code(status), message: status.message().to_owned() }
 }
 
-/// The code of a status. The HTTP library calls a call cancelled when its connection has ended before it was sent whole; a server that cancels one
-/// sends a status of its own, which has no error as its source.
+/// The code of a status. The HTTP library calls a call cancelled when its connection has ended before it was sent whole, or when the server reset its
+/// stream; a server that cancels one in the protocol sends a status of its own, which has no error as its source.
 fn code(status: &Status) -> Code {
     match Code::from_number(i32::from(status.code())) {
         Code::Cancelled if status.source().is_some() => Code::Unavailable,

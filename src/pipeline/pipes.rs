@@ -4,28 +4,14 @@
 //! know what a register is for.
 //!
 //! A packet meets the memory of one ingress pipe and one egress pipe, so a flow's cells are written in one pipe and stay zero in the
-//! others. A switch may answer with an entry per pipe under the same index, or with one entry whose data lists them; both
-//! are read. What *counts* is summed; what is *state* is taken from the only pipe that has any.
+//! others, unless another flow came to a slot by another pipe later: what the first left there is never cleared. A switch may answer with an entry
+//! per pipe under the same index, or with one entry whose data lists them; both are read. State is taken from the only pipe that has any.
 
 use crate::p4runtime::proto::p4::v1 as proto;
 use crate::p4runtime::proto::p4::v1::entity::Entity as Kind;
 use crate::p4runtime::proto::p4::v1::p4_data::Data;
 use crate::p4runtime::value;
 use std::collections::BTreeMap;
-
-/// More than one pipe holds a value, and they differ: nothing can be said.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "register {register}, index {index}: the pipes hold {values:?}; only one of them should hold anything"
-)]
-pub struct Ambiguous {
-    /// Register id.
-    pub register: u32,
-    /// Index of the cell.
-    pub index: i64,
-    /// One value per pipe.
-    pub values: Vec<u32>,
-}
 
 /// The cells of a Read, by register and index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,18 +53,13 @@ impl Cells {
         self.values.get(&(register, index))?.get(pipe).copied()
     }
 
-    /// The state of a cell: the value of the only pipe where it is not zero; zero when there is none.
-    ///
-    /// # Errors
-    /// [`Ambiguous`] when several pipes hold something, and not the same.
-    pub fn state(&self, register: u32, index: i64) -> Result<Option<u32>, Ambiguous> {
-        let Some(values) = self.values.get(&(register, index)) else { return Ok(None) };
-        let mut held = values.iter().copied().filter(|value| *value != 0);
-        let first = held.next().unwrap_or(0);
-        if held.any(|other| other != first) {
-            return Err(Ambiguous { register, index, values: values.clone() });
-        }
-        Ok(Some(first))
+    /// The state of a cell: the value of the only pipe where it is not zero; zero when there is none. `None` when nothing was told of the
+    /// cell, or several pipes hold something and not the same.
+    #[must_use]
+    pub fn state(&self, register: u32, index: i64) -> Option<u32> {
+        let mut held = self.values.get(&(register, index))?.iter().filter(|value| **value != 0);
+        let first = held.next().copied().unwrap_or(0);
+        held.all(|other| *other == first).then_some(first)
     }
 }
 
@@ -139,10 +120,8 @@ mod tests {
             entry(5, 4, list(&[1, 0, 2])),
         ]);
         let state = |index| cells.state(5, index);
-        assert_eq!([state(0), state(1), state(2)], [Ok(Some(7)), Ok(Some(0)), Ok(Some(8))]);
-        assert_eq!([state(3), state(9)], [Ok(Some(6)), Ok(None)]);
-        let both = Ambiguous { register: 5, index: 4, values: vec![1, 0, 2] };
-        assert_eq!(state(4), Err(both));
-        assert_eq!(cells.state(6, 0), Ok(None));
+        assert_eq!([state(0), state(1), state(2)], [Some(7), Some(0), Some(8)]);
+        assert_eq!([state(3), state(9)], [Some(6), None]);
+        assert_eq!((state(4), cells.state(6, 0)), (None, None));
     }
 }

@@ -5,18 +5,13 @@
 //!
 //! Nobody without the key can make a probe: 64 bits of an HMAC-SHA-256 stand for everything that the controller wrote into it.
 
-use super::schema::ProgramError;
+use super::message::{self, Headers};
 use crate::id::PortNo;
-use crate::p4runtime::p4info::Index;
 use crate::p4runtime::proto::p4::v1 as proto;
-use crate::p4runtime::value;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
-/// EtherType of controller messages.
-const ETHER_TYPE: [u8; 2] = [0x88, 0xb6];
-/// `magic`, version, and the op of a probe.
-const HEAD: [u8; 4] = [0x52, 0x50, 1, 16];
+const OP_PROBE: u8 = 16;
 /// What the MAC covers: from `magic` to `counter`.
 const COVERED: std::ops::Range<usize> = 14..38;
 /// Bytes of the frame that is sent, and of the one that comes.
@@ -66,44 +61,21 @@ pub struct Heard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forged;
 
-/// The headers of packets to and from the controller, resolved.
+/// Sends and recognises probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probes {
-    egress_port: u32,
-    ingress_port: u32,
-    reason: u32,
-}
+pub struct Probes(Headers);
 
 impl Probes {
-    /// Finds the headers in the program.
-    ///
-    /// # Errors
-    /// [`ProgramError`] when the program has none like these.
-    pub fn resolve(index: &Index) -> Result<Self, ProgramError> {
-        let field = |header: &'static str, name: &'static str| {
-            let missing = |detail: String| ProgramError::Missing {
-                what: "controller header field",
-                name: format!("{header}.{name}"),
-                detail,
-            };
-            let found = index.headers().iter().find(|found| found.names.name == header);
-            let found = found.ok_or_else(|| missing(format!("there is no header {header}")))?;
-            found.field(name).map(|field| field.id).map_err(|error| missing(error.to_string()))
-        };
-        Ok(Self {
-            egress_port: field("packet_out", "egress_port")?,
-            ingress_port: field("packet_in", "ingress_port")?,
-            reason: field("packet_in", "reason")?,
-        })
+    /// Over the program's headers.
+    #[must_use]
+    pub const fn new(headers: Headers) -> Self {
+        Self(headers)
     }
 
     /// The message that sends a probe.
     #[must_use]
     pub fn packet_out(&self, key: &ProbeKey, probe: Probe) -> proto::StreamMessageRequest {
-        let mut frame = Vec::with_capacity(SENT_LEN);
-        frame.extend([0; 12]);
-        frame.extend(ETHER_TYPE);
-        frame.extend(HEAD);
+        let mut frame = message::begin(OP_PROBE, SENT_LEN);
         frame.extend(probe.switch.to_be_bytes());
         frame.extend(probe.port.0.to_be_bytes());
         frame.extend([0; 2]);
@@ -112,46 +84,31 @@ impl Probes {
         let mac = sign(key, &frame[COVERED]);
         frame.extend(mac);
         frame.resize(SENT_LEN, 0);
-        let metadata = proto::PacketMetadata {
-            metadata_id: self.egress_port,
-            value: value::encode(probe.port.0.into()),
-        };
-        let packet = proto::PacketOut { payload: frame, metadata: vec![metadata] };
-        let update = proto::stream_message_request::Update::Packet(packet);
-        proto::StreamMessageRequest { update: Some(update) }
+        self.0.packet_out(probe.port, frame)
     }
 
     /// The probe in a packet-in; `None` when the packet is none.
     #[must_use]
     pub fn heard(&self, key: &ProbeKey, packet: &proto::PacketIn) -> Option<Result<Heard, Forged>> {
-        let number = |id| {
-            let field = packet.metadata.iter().find(|field| field.metadata_id == id)?;
-            value::decode(&field.value)
-        };
-        if number(self.reason) != Some(REASON_PROBE) {
+        if self.0.reason(packet) != Some(REASON_PROBE) {
             return None;
         }
-        let ingress = number(self.ingress_port).and_then(|port| u16::try_from(port).ok());
-        let frame: Result<&[u8; HEARD_LEN], _> = packet.payload[..].try_into();
-        let (Some(ingress), Ok(frame)) = (ingress, frame) else { return Some(Err(Forged)) };
-        let ours = frame[12..14] == ETHER_TYPE
-            && frame[14..18] == HEAD
-            && sign(key, &frame[COVERED]) == frame[38..46];
-        if !ours {
-            return Some(Err(Forged));
-        }
-        let word = |at: usize| {
-            u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]])
-        };
+        Some(self.genuine(key, packet).ok_or(Forged))
+    }
+
+    fn genuine(&self, key: &ProbeKey, packet: &proto::PacketIn) -> Option<Heard> {
+        let frame: &[u8; HEARD_LEN] = packet.payload[..].try_into().ok()?;
+        let ours =
+            message::op(frame) == Some(OP_PROBE) && sign(key, &frame[COVERED]) == frame[38..46];
+        let ingress = self.0.ingress(packet).filter(|_| ours)?;
+        let word = |at| message::word(frame, at);
         let probe = Probe {
-            switch: word(18),
+            switch: word(18)?,
             port: PortNo(u16::from_be_bytes([frame[22], frame[23]])),
-            incarnation: word(26),
-            counter: u64::from(word(30)) << 32 | u64::from(word(34)),
+            incarnation: word(26)?,
+            counter: u64::from(word(30)?) << 32 | u64::from(word(34)?),
         };
-        let ingress = PortNo(ingress);
-        let (sent_incarnation, incarnation) = (word(46), word(54));
-        Some(Ok(Heard { probe, ingress, sent_incarnation, incarnation }))
+        Some(Heard { probe, ingress, sent_incarnation: word(46)?, incarnation: word(54)? })
     }
 }
 
@@ -174,12 +131,7 @@ pub(crate) fn received(
     payload[46..50].copy_from_slice(&sent_incarnation.to_be_bytes());
     payload.extend([0; 4]);
     payload.extend(incarnation.to_be_bytes());
-    let field = |metadata_id, number: u128| proto::PacketMetadata {
-        metadata_id,
-        value: value::encode(number),
-    };
-    let metadata =
-        vec![field(probes.ingress_port, ingress.0.into()), field(probes.reason, REASON_PROBE)];
+    let metadata = probes.0.metadata(REASON_PROBE, ingress);
     proto::PacketIn { payload, metadata }
 }
 

@@ -52,63 +52,22 @@ impl Target {
         }
     }
 
-    /// What the program does otherwise than the design says.
-    #[must_use]
-    pub const fn capabilities(self) -> Capabilities {
-        match self {
-            Self::V1model => Capabilities {
-                counts_each_late_packet: true,
-                depth_unit: DepthUnit::Packets,
-                longest_gap: u32::MAX,
-                several_pipes: false,
-                empty_group_counts: true,
-            },
-            Self::Tofino => Capabilities {
-                counts_each_late_packet: false,
-                depth_unit: DepthUnit::Bytes(1_280),
-                longest_gap: i32::MAX.cast_unsigned(),
-                several_pipes: true,
-                empty_group_counts: false,
-            },
-        }
-    }
-
     /// A gap threshold in ticks: rounded up, and no longer than the target can compare.
     #[must_use]
     pub fn gap(self, span: Span) -> u32 {
-        self.tick().count(span).min(self.capabilities().longest_gap)
+        let longest = match self {
+            Self::V1model => u32::MAX,
+            // A register's sign bit tells: a longer silence would pass for a short one (p4/README.md, "Deviations").
+            Self::Tofino => i32::MAX.cast_unsigned(),
+        };
+        self.tick().count(span).min(longest)
     }
-}
-
-/// The program's deviations from the design; each is explained in p4/README.md.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
-    /// `reordered` counts each late packet; otherwise a run of late packets counts once. Either way 0 means none, and
-    /// `lost` is exact once a packet has come in order.
-    pub counts_each_late_packet: bool,
-    /// What the largest queue depth is counted in.
-    pub depth_unit: DepthUnit,
-    /// The longest silence that a gap threshold may ask for, ticks; a longer silence may pass for a short one.
-    pub longest_gap: u32,
-    /// The switch may have several pipes, each with registers of its own.
-    pub several_pipes: bool,
-    /// A packet that meets an ECMP group without members counts as `no_route`.
-    pub empty_group_counts: bool,
-}
-
-/// What a queue depth is counted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DepthUnit {
-    /// Packets.
-    Packets,
-    /// So many bytes of buffer.
-    Bytes(u32),
 }
 
 /// The length of a tick, nanoseconds.
 ///
 /// Clocks and their differences are 32 bits of ticks. A difference is taken modulo 2³², so the clock may wrap between
-/// two readings; two readings further apart than [`Tick::wrap`] cannot be told from nearer ones.
+/// two readings; two readings further apart than a whole turn, 71.6 minutes on v1model and 73.3 on Tofino, cannot be told from nearer ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick(u32);
 
@@ -141,12 +100,6 @@ impl Tick {
     pub const fn between(self, earlier: u32, later: u32) -> Span {
         self.span(later.wrapping_sub(earlier) as u64)
     }
-
-    /// The time after which the clock shows the same again: 71.6 minutes on v1model, 73.3 on Tofino.
-    #[must_use]
-    pub const fn wrap(self) -> Span {
-        self.span(1 << 32)
-    }
 }
 
 #[cfg(test)]
@@ -171,9 +124,8 @@ mod tests {
             let tick = target.tick();
             assert_eq!(tick.between(7, 19), tick.span(12));
             assert_eq!(tick.between(u32::MAX - 4, 7), tick.span(12));
-            assert_eq!(tick.wrap(), tick.between(1, 0) + tick.span(1));
+            assert_eq!(tick.between(1, 0) + tick.span(1), tick.span(1 << 32));
         }
-        assert_eq!(Target::Tofino.tick().wrap().0, 1 << 42);
     }
 
     #[test]

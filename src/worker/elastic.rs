@@ -107,6 +107,7 @@ fn membership(
     done: &mut dyn FnMut(u32, Iteration),
 ) -> Result<Outcome, WorkerError> {
     let (generation, patience) = (spec.generation, spec.patience);
+    let (rank, ranks) = (spec.rank, spec.peers.len());
     let breaker = Breaker::default();
     let stalled = |now: bool| {
         let before = now.then(|| before.to_owned());
@@ -138,6 +139,10 @@ fn membership(
         Ok(()) => Ok(Outcome::Done),
         Err(error @ (WorkerError::Gone { rank, .. } | WorkerError::Absent { rank, .. })) => {
             Ok(Outcome::Lost(rank, error))
+        }
+        // A rank of an older membership knocked, and the one before did not come.
+        Err(error @ WorkerError::Stranger { .. }) if generation > 0 => {
+            Ok(Outcome::Lost((rank + ranks - 1) % ranks, error))
         }
         Err(error) => Err(error),
     }

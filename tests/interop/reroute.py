@@ -31,7 +31,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "bmv2-testbed"))
 import run
-from testbed.experiment import Experiment
+from testbed.experiment import Experiment, end_by_signals
 from testbed.processes import PATIENCE_S, Failure, checked
 
 # Policies that differ in paths and queues.
@@ -409,9 +409,11 @@ def played(args, folder):
     given = run.arguments([*words, *(["--flip-gap", args.flip_gap] if args.flip_gap else [])])
     given.policy, given.rho = POLICIES[0], given.rho[0]
     lacking = run.missing(given)
-    if lacking and not lacking.startswith("there is no program"):
+    if lacking and lacking.startswith("there is no program"):
+        raise Failure(lacking)
+    if lacking:
         print(f"reroute: SKIPPED: {lacking}")
-        return []
+        sys.exit(0)
     experiment = Reroute(given, run.fabric_of(given))
     try:
         document = experiment.run()
@@ -423,6 +425,7 @@ def played(args, folder):
 
 def main():
     args = arguments()
+    end_by_signals()
     began = time.monotonic()
     if not os.geteuid():
         # A switch that waits for a processor for long loses packets at its sockets, and hosts' timers run out.

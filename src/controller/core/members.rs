@@ -96,7 +96,7 @@ impl Core {
         let Some((job, _)) = self.jobs.get(&id) else { return };
         let event = Event::Regrouped {
             job: id,
-            generation: self.memberships.get(&id).copied().unwrap_or_default(),
+            generation: self.generation_of(id),
             ranks: job.ranks.clone(),
             compute: job.compute,
             from: self.done.get(&id).copied().unwrap_or(0),
@@ -131,7 +131,7 @@ impl Core {
         let Some((job, _)) = self.jobs.get(&id) else {
             return Err(format!("there is no job {id}; its agents may stop"));
         };
-        let newest = self.memberships.get(&id).copied().unwrap_or_default();
+        let newest = self.generation_of(id);
         if generation != newest {
             return Err(format!(
                 "job {id} is at membership {newest}, a ring of membership {generation} came; form the newest"

@@ -108,7 +108,7 @@ impl Core {
     pub fn membership(&self, id: JobId) -> Option<Membership> {
         let (job, _) = self.jobs.get(&id)?;
         Some(Membership {
-            generation: self.memberships.get(&id).copied().unwrap_or_default(),
+            generation: self.generation_of(id),
             ranks: job.ranks.clone(),
             first_port: self.first_ports.get(&id).copied(),
             compute: job.compute,
@@ -144,7 +144,7 @@ impl Core {
         }
     }
 
-    fn generation_of(&self, job: JobId) -> Generation {
+    pub(super) fn generation_of(&self, job: JobId) -> Generation {
         self.memberships.get(&job).copied().unwrap_or_default()
     }
 
@@ -347,17 +347,23 @@ impl Core {
 
     fn ring_overdue(&mut self, job: JobId, since: Time) {
         let Some((spec, _)) = self.jobs.get(&job) else { return };
-        let states = self.states(job);
-        let ranks = spec.ranks.iter().zip(states);
+        let (count, ranks) = (spec.ranks.len(), spec.ranks.iter().zip(self.states(job)));
         let missing = ranks.filter(|(_, state)| !state.is_some_and(|state| state.joined));
         let missing: Vec<HostId> = missing.map(|(host, _)| *host).collect();
         let heard = |host: &&HostId| self.ranks.contact(job, **host) == Some(Contact::Heard);
         let silent: Vec<HostId> = missing.iter().filter(|host| !heard(host)).copied().collect();
         let late = self.now.since(since) >= JOIN;
-        let gone = if silent.is_empty() && late { missing } else { silent };
+        // Those that are heard have not failed, whatever keeps them from this ring: only this job goes on without them.
+        let slow = silent.is_empty() && late;
+        let gone = if slow { missing } else { silent };
         // Whoever has nobody that would go on waits for somebody to be heard.
-        if gone.is_empty() || gone.len() == self.states(job).len() {
+        if gone.is_empty() || gone.len() == count {
             return self.time_ranks(job, GRACE);
+        }
+        if slow {
+            let names: Vec<&str> = gone.iter().map(|host| self.host_name(*host)).collect();
+            let cause = format!("the ranks on {} did not form the new ring", names.join(", "));
+            return self.leave_out(job, &gone.into_iter().collect(), &cause);
         }
         let why = |host| (host, "it did not form the new ring".to_owned());
         self.go_on_without(job, gone.into_iter().map(why).collect());

@@ -88,7 +88,12 @@ impl Link {
             let end = serve((&peer, &cables), &newest, queued, &inputs, (switch, number)).await;
             // Calls must not go over what is left of it.
             *lock(&newest) = None;
-            tracing::warn!(switch = peer.name, at = peer.address, "{}", end.message);
+            tracing::warn!(
+                switch = peer.name,
+                at = peer.address,
+                "its stream ended: {}",
+                end.message
+            );
             // The driver has ended if nobody takes it.
             let _ = inputs.send(Input::StreamEnded { switch, stream: number, end }).await;
         });
@@ -220,10 +225,13 @@ async fn watch_ports(
 /// A packet for a queue that a port does not have is lost, which looks like a fabric that loses everything.
 async fn check_queues(service: &mut SwitchClient<Channel>, name: &str, device_id: u64) {
     let request = GetStatisticsRequest { device_id };
-    let Ok(statistics) = service.get_statistics(request).await else { return };
+    // Ports are not watched before: who does not answer this is asked no longer than anything else.
+    let asked = tokio::time::timeout(WATCH_AGAIN, service.get_statistics(request)).await;
+    let Ok(Ok(statistics)) = asked else { return };
     let queues = statistics.into_inner().queues_per_port;
     let wanted = u32::from(CONTROL_QUEUE) + 1;
-    if queues < wanted {
+    // 0: a switch that does not know the field yet.
+    if (1..wanted).contains(&queues) {
         tracing::warn!(
             switch = name,
             "its ports have {queues} queues and plans use {wanted}: start it with --priority-queues {wanted}, or packets are lost"

@@ -4,16 +4,10 @@
 //! who asks, retries, or time-outs.
 
 use super::{Cell, Sample, Totals};
-use crate::p4runtime::p4info::Index;
 use crate::p4runtime::proto::p4::v1 as proto;
-use crate::p4runtime::value;
-use crate::pipeline::schema::ProgramError;
+use crate::pipeline::message::{self, Headers, word};
 use crate::pipeline::target::Target;
 
-/// EtherType of controller messages.
-const ETHER_TYPE: [u8; 2] = [0x88, 0xb6];
-/// `magic` and version of every message.
-const MAGIC: [u8; 3] = [0x52, 0x50, 1];
 const OP_READ: u8 = 1;
 const OP_ADVANCE: u8 = 2;
 /// Bytes of a request's frame.
@@ -51,35 +45,18 @@ pub struct Answer {
     pub sample: Sample,
 }
 
-/// The headers of packets to and from the controller, resolved.
+/// Asks for cells and reads what comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readout {
-    egress_port: u32,
-    reason: u32,
+    headers: Headers,
     target: Target,
 }
 
 impl Readout {
-    /// Finds the headers in the program.
-    ///
-    /// # Errors
-    /// [`ProgramError`] when the program has none like these.
-    pub fn resolve(index: &Index) -> Result<Self, ProgramError> {
-        let field = |header: &'static str, name: &'static str| {
-            let missing = |detail: String| ProgramError::Missing {
-                what: "controller header field",
-                name: format!("{header}.{name}"),
-                detail,
-            };
-            let found = index.headers().iter().find(|found| found.names.name == header);
-            let found = found.ok_or_else(|| missing(format!("there is no header {header}")))?;
-            found.field(name).map(|field| field.id).map_err(|error| missing(error.to_string()))
-        };
-        Ok(Self {
-            egress_port: field("packet_out", "egress_port")?,
-            reason: field("packet_in", "reason")?,
-            target: Target::of(index)?,
-        })
+    /// Over the program's headers, in the target's ticks.
+    #[must_use]
+    pub const fn new(headers: Headers, target: Target) -> Self {
+        Self { headers, target }
     }
 
     /// The message that carries a request.
@@ -89,35 +66,22 @@ impl Readout {
             Request::Read { slot, interval } => (OP_READ, slot, interval),
             Request::Advance { interval } => (OP_ADVANCE, 0, interval),
         };
-        let mut frame = Vec::with_capacity(REQUEST_LEN);
-        frame.extend([0; 12]);
-        frame.extend(ETHER_TYPE);
-        frame.extend(MAGIC);
-        frame.push(op);
+        let mut frame = message::begin(op, REQUEST_LEN);
         frame.extend(id.to_be_bytes());
         frame.extend(slot.to_be_bytes());
         frame.extend([0; 2]);
         frame.extend(interval.to_be_bytes());
-        let metadata = proto::PacketMetadata {
-            metadata_id: self.egress_port,
-            // Ignored by the program in requests; the CPU port by convention.
-            value: value::encode(self.target.cpu_port().0.into()),
-        };
-        let packet = proto::PacketOut { payload: frame, metadata: vec![metadata] };
-        let update = proto::stream_message_request::Update::Packet(packet);
-        proto::StreamMessageRequest { update: Some(update) }
+        // The program ignores the port of a request; the CPU port by convention.
+        self.headers.packet_out(self.target.cpu_port(), frame)
     }
 
     /// The request id of a packet-in that is a readout reply; `None` for every other packet. Nothing but what tells the
     /// kind is looked at.
     #[must_use]
     pub fn id_of(&self, packet: &proto::PacketIn) -> Option<u32> {
-        let reason = packet.metadata.iter().find(|field| field.metadata_id == self.reason)?;
-        let frame = &packet.payload[..];
-        let ours = value::decode(&reason.value) == Some(REASON_READOUT)
-            && frame.get(12..14)? == ETHER_TYPE
-            && frame.get(14..17)? == MAGIC;
-        ours.then(|| word(frame, 18)).flatten()
+        let ours = self.headers.reason(packet) == Some(REASON_READOUT)
+            && message::op(&packet.payload).is_some();
+        ours.then(|| word(&packet.payload, 18)).flatten()
     }
 
     /// The answer in a packet-in; `None` when it is no reply to `read` or `advance`, or cut short.
@@ -159,10 +123,4 @@ impl Readout {
         };
         Some(Answer { id, request, sample })
     }
-}
-
-/// Four bytes of a frame, in network order.
-fn word(frame: &[u8], at: usize) -> Option<u32> {
-    let bytes = frame.get(at..at + 4)?;
-    bytes.try_into().ok().map(u32::from_be_bytes)
 }

@@ -14,7 +14,7 @@ use crate::id::{PortNo, SwitchId};
 pub const DEAD: u64 = 3;
 /// Probes in a row after which one that was dead is used again.
 pub const ALIVE: u32 = 10;
-/// Most doublings of that: at ten probes per second a link that flaps without end is then tried every eleven minutes.
+/// Most doublings of that: at ten probes per second a link that flaps without end then needs a minute of probes in a row.
 const RELAPSES_MAX: u32 = 6;
 /// A link that stays alive for so many probes has no past: a minute at the usual interval.
 const CALM: u64 = 600;

@@ -194,6 +194,18 @@ fn a_rank_that_dies_while_the_ring_is_formed_is_left_out_of_the_next() {
 }
 
 #[test]
+fn a_rank_that_is_heard_and_joins_no_ring_costs_its_job_and_not_its_host() {
+    let mut net = running(1);
+    silent(&mut net, JOB, 2);
+    say(&mut net, JOB, 0, lost(2, 0));
+    say(&mut net, JOB, 0, joined(1, 7));
+    say(&mut net, JOB, 4, RankState { joined: false, ..joined(1, 7) });
+    net.run(Span::from_millis(66_000));
+    let cause = "the ranks on h5 did not form the new ring".to_owned();
+    assert_eq!(regrouped(&net, JOB).last(), Some(&(vec![0], cause)));
+}
+
+#[test]
 fn a_rank_whose_host_is_otherwise_heard_leaves_its_own_job_only() {
     let mut net = running(2);
     silent(&mut net, JOB, 2);

@@ -122,7 +122,17 @@ impl Stream {
     async fn hear(&mut self, request: AttendRequest) -> Result<(), Ended> {
         let asked = request.clone();
         let found = self.handle.look(move |core| resolve(core, &asked)).await;
-        let (job, host, state) = found.map_err(|gone| Some(gone.into()))?.map_err(Some)?;
+        let found = found.map_err(|gone| Some(gone.into()))?.map_err(Some)?;
+        let Some((job, host, state)) = found else {
+            // Only this rank's job is gone: others may speak over the same stream.
+            let over = format!("there is no job '{}'; `ringpath job list` names all", request.job);
+            return self.order(AttendResponse {
+                job: request.job,
+                host: request.host,
+                over,
+                ..AttendResponse::default()
+            });
+        };
         let leaving = request.leaving;
         let new = !self.ranks.contains_key(&(job, host));
         if new && self.ranks.len() >= RANKS_MAX {
@@ -147,7 +157,7 @@ impl Stream {
         if new { self.tell(job, host).await } else { Ok(()) }
     }
 
-    async fn told(&self, event: &Event) -> Result<(), Ended> {
+    async fn told(&mut self, event: &Event) -> Result<(), Ended> {
         let (Event::Regrouped { job, .. }
         | Event::JobReady { job }
         | Event::JobRemoved { job }
@@ -159,6 +169,10 @@ impl Stream {
             self.ranks.keys().filter(|(of, _)| of == job).map(|(_, host)| *host).collect();
         for host in own {
             self.tell(*job, host).await?;
+            if matches!(event, Event::JobRemoved { .. } | Event::JobStopped { .. }) {
+                self.ranks.remove(&(*job, host));
+                self.attendance.end((*job, host), self.number);
+            }
         }
         Ok(())
     }
@@ -173,18 +187,22 @@ impl Stream {
     async fn tell(&self, job: JobId, host: HostId) -> Result<(), Ended> {
         let name = self.ranks.get(&(job, host)).cloned().unwrap_or_default();
         let order = self.handle.look(move |core| order(core, (job, &name), host)).await;
-        let order = order.map_err(|gone| Some(gone.into()))?;
-        // Whoever does not read is cut off; its silence is then known.
+        self.order(order.map_err(|gone| Some(gone.into()))?)
+    }
+
+    /// Whoever does not read is cut off; its silence is then known.
+    fn order(&self, order: AttendResponse) -> Result<(), Ended> {
         self.orders.try_send(Ok(order)).map_err(|_| None)
     }
 }
 
-/// Names as ids.
-fn resolve(core: &Core, asked: &AttendRequest) -> Result<(JobId, HostId, RankState), Status> {
+/// Names as ids; `None` if there is no such job.
+fn resolve(
+    core: &Core,
+    asked: &AttendRequest,
+) -> Result<Option<(JobId, HostId, RankState)>, Status> {
     let job = core.jobs().find(|(job, _)| job.name == asked.job).map(|(job, _)| job.id);
-    let job = job.ok_or_else(|| {
-        Status::not_found(format!("there is no job '{}'; `ringpath job list` names all", asked.job))
-    })?;
+    let Some(job) = job else { return Ok(None) };
     let host = find(core, &asked.host)?;
     let named = |text: &str| if text.is_empty() { Ok(None) } else { find(core, text).map(Some) };
     let (lost, stalled) = (named(&asked.lost)?, named(&asked.stalled)?);
@@ -196,7 +214,7 @@ fn resolve(core: &Core, asked: &AttendRequest) -> Result<(JobId, HostId, RankSta
         lost,
         stalled,
     };
-    Ok((job, host, state))
+    Ok(Some((job, host, state)))
 }
 
 /// A host by its name or its address in the fabric.

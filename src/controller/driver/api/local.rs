@@ -24,14 +24,6 @@ pub struct Local {
     task: JoinHandle<()>,
 }
 
-impl Local {
-    /// Where it is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
 impl Drop for Local {
     fn drop(&mut self) {
         self.task.abort();

@@ -78,11 +78,17 @@ pub fn to_end(status: &Status) -> StreamEnd {
     StreamEnd { code: code(status), message: status.message().to_owned() }
 }
 
-/// The code of a status. The HTTP library calls a call cancelled when its connection has ended before it was sent whole, or when the server reset its
-/// stream; a server that cancels one in the protocol sends a status of its own, which has no error as its source.
+/// The code of a status. The library calls a call cancelled when its time is over, when its connection has ended before it was sent whole, and when
+/// the server reset its stream; a server that cancels one in the protocol sends a status of its own, which has no error as its source.
 fn code(status: &Status) -> Code {
-    match Code::from_number(i32::from(status.code())) {
-        Code::Cancelled if status.source().is_some() => Code::Unavailable,
+    let code = Code::from_number(i32::from(status.code()));
+    let mut causes = std::iter::successors(status.source(), |&error| error.source()).peekable();
+    match code {
+        Code::Cancelled if causes.peek().is_none() => code,
+        Code::Cancelled if causes.any(|error| error.is::<tonic::TimeoutExpired>()) => {
+            Code::DeadlineExceeded
+        }
+        Code::Cancelled => Code::Unavailable,
         code => code,
     }
 }
@@ -115,16 +121,16 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_lost_its_connection_is_told_from_one_that_a_server_cancelled() {
+    fn a_call_that_lost_its_connection_or_its_time_is_told_from_one_that_a_server_cancelled() {
         #[derive(Debug, thiserror::Error)]
-        #[error("the connection ended")]
-        struct Ended(#[source] Status);
+        #[error("the call ended")]
+        struct Ended<E: std::error::Error + 'static>(#[source] E);
         let lost = Status::from_error(Box::new(Ended(Status::cancelled("operation was canceled"))));
-        assert_eq!(lost.code(), tonic::Code::Cancelled);
-        assert_eq!(
-            (to_failure(&lost).code, to_end(&lost).code),
-            (Code::Unavailable, Code::Unavailable)
-        );
+        let late = Status::from_error(Box::new(Ended(tonic::TimeoutExpired(()))));
+        for (status, told) in [(&lost, Code::Unavailable), (&late, Code::DeadlineExceeded)] {
+            assert_eq!(status.code(), tonic::Code::Cancelled);
+            assert_eq!((to_failure(status).code, to_end(status).code), (told, told));
+        }
         assert_eq!(to_failure(&Status::cancelled("by the server")).code, Code::Cancelled);
     }
 
